@@ -1,0 +1,33 @@
+"""Text for `jax.numpy`. Functions that exist only under other names when traced (erf) are named explicitly."""
+
+from __future__ import annotations
+
+from .base import Printer
+
+__all__ = ["HELPERS", "IMPORTS", "jax_printer"]
+
+_FUNCTIONS = {
+    "exp": "jnp.exp", "expm1": "jnp.expm1", "log": "jnp.log", "log1p": "jnp.log1p", "sqrt": "jnp.sqrt",
+    "sin": "jnp.sin", "cos": "jnp.cos", "tan": "jnp.tan", "asin": "jnp.arcsin", "acos": "jnp.arccos",
+    "atan": "jnp.arctan", "atan2": "jnp.arctan2", "sinh": "jnp.sinh", "cosh": "jnp.cosh", "tanh": "jnp.tanh",
+    "asinh": "jnp.arcsinh", "erf": "erf", "erfc": "erfc", "abs": "jnp.abs", "sign": "jnp.sign",
+    "maximum": "jnp.maximum", "minimum": "jnp.minimum", "power": "jnp.power",
+    "sech2": "_sech2", "sigmoid": "jax.nn.sigmoid", "softplus": "jax.nn.softplus",
+}  # fmt: skip
+
+#: function -> name to import from `jax.scipy.special`
+IMPORTS = {"erf": "erf", "erfc": "erfc"}
+
+#: function -> definition that a module using it contains
+HELPERS = {
+    "sech2": '''\
+def _sech2(x: Array) -> Array:
+    """1 - tanh(x)**2 without cancellation or overflow."""
+    decay = jnp.exp(-2 * jnp.abs(x))
+    return 4 * decay / (1 + decay) ** 2'''
+}
+
+
+def jax_printer() -> Printer:
+    """A printer for `jax.numpy` text; `printer.used` tells which imports and helpers the text needs."""
+    return Printer(_FUNCTIONS, "jnp.where")

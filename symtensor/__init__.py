@@ -1,0 +1,67 @@
+"""symtensor: derive correction terms symbolically, generate JAX for them, verify them against simulation.
+
+The names below are imported on first use, so that `import symtensor` costs nothing and needs neither JAX nor
+matplotlib. The packages: `tensor` (indexed expressions), `expansion` (Taylor series, Wick, Price), `fields` (actions),
+`numerics` (expectations, simulation), `derivation` (derivations as values, reports).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from symtensor.derivation.model import Derivation
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "Activation": "symtensor.activation",
+    "Citation": "symtensor.derivation.model",
+    "Derivation": "symtensor.derivation.model",
+    "Dimension": "symtensor.tensor",
+    "Index": "symtensor.tensor",
+    "OrderTerm": "symtensor.expansion.order_term",
+    "Series": "symtensor.expansion.series",
+    "SymmetryGroup": "symtensor.tensor",
+    "Tensor": "symtensor.tensor",
+    "TensorExpr": "symtensor.tensor",
+    "closed_form": "symtensor.expansion.gaussian",
+    "delta": "symtensor.tensor",
+    "derivations": "symtensor.derivation.registry",
+    "expect": "symtensor.numerics.expectation",
+    "isserlis": "symtensor.expansion.gaussian",
+    "series": "symtensor.expansion.series",
+    "taylor": "symtensor.expansion.taylor",
+}
+
+__all__ = ["__version__", "citation", *_PUBLIC]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(
+            f"module 'symtensor' has no attribute {name!r}; public names: {', '.join(sorted(_PUBLIC))}"
+        )
+    return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})
+
+
+def citation(derivation: str | Derivation | None = None) -> str:
+    """BibTeX to cite: the software and, if a derivation is named, the papers it derives from.
+
+    >>> print(citation())  # doctest: +ELLIPSIS
+    @software{symtensor,
+    ...
+    """
+    from symtensor.derivation.model import Derivation
+    from symtensor.derivation.provenance import software_citation
+    from symtensor.derivation.registry import find
+
+    if derivation is None:
+        return software_citation()
+    value = derivation if isinstance(derivation, Derivation) else find(derivation)
+    return "\n\n".join([software_citation(), *(source.bibtex() for source in value.citations)])
