@@ -203,12 +203,14 @@ def _check_composite(kernel: CompositeKernel, found: Mapping[str, Signature], ea
             raise GenerationError(f"{kernel.name}: {call.kernel} takes ({wanted}), got ({', '.join(call.arguments)})")
         for given, wanted in zip(call.arguments, signature.arguments):
             shape = _shape_of(given, values, kernel.name)
-            if shape != wanted.shape and wanted.shape != ():
+            if shape != wanted.shape and not isinstance(earlier[call.kernel], ScalarKernel):
                 raise ShapeError(f"{kernel.name}: {given} has shape {shape}, {call.kernel} wants {wanted.shape} for {wanted.name}")
         for target in call.targets:
             check_identifier(target, f"{kernel.name}: local")
             if target in values:
                 raise NameClash(f"{kernel.name}: {target!r} is assigned twice")
+        if isinstance(earlier[call.kernel], ScalarKernel):
+            signature = _elementwise(signature, [_shape_of(name, values, kernel.name) for name in call.arguments])
         values.update(_bound(call.targets, signature, call.kernel, kernel.name))
     for value in kernel.returns:
         check_identifier(value.name, f"{kernel.name}: returned value")
@@ -216,6 +218,12 @@ def _check_composite(kernel: CompositeKernel, found: Mapping[str, Signature], ea
         if shape != value.shape:
             raise ShapeError(f"{kernel.name}: returned {value.name} is declared {value.shape}, it has shape {shape}")
     _unique(kernel.returns, kernel.name)
+
+
+def _elementwise(signature: Signature, shapes: list[tuple]) -> Signature:
+    """A scalar kernel gives arrays of the largest shape it is given."""
+    shape = max(shapes, key=len, default=())
+    return Signature(signature.arguments, tuple(Argument(out.name, shape) for out in signature.outputs), signature.record)
 
 
 def _shape_of(name: str, values: Mapping[str, tuple | Signature], where: str) -> tuple:

@@ -16,8 +16,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 #: module-level names of the templates; kernels and arguments must not be called like this
 GENERATED = frozenset(
     "jax jnp lax diffrax Any Array NamedTuple partial annotations erf erfc "
-    "activation activation_derivatives nodes panels BATCH_NODES RULE REFERENCE TOLERANCE ORDERS "
-    "Moments Check self_check main eps einsum".split()
+    "activation activation_derivatives nodes RULE ORDERS MIRROR BATCH_NODES REFERENCE TOLERANCE "
+    "Check self_check main comb Callable".split()
 )
 _RESERVED = frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset(dir(builtins)) | GENERATED
 

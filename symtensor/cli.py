@@ -1,13 +1,13 @@
 """The command line: `symtensor run NAME [options]`, `symtensor derivations`.
 
 This module owns the process: it alone enables 64-bit floats, and it turns errors addressed to the user into one
-message and exit status 2. An error class defined in symtensor, in `codegen` or in a derivation's package is addressed
-to the user; anything else is a defect and keeps its traceback (status 1). Interrupts end with status 130.
+message and exit status 2. Anything else is a defect and keeps its traceback (status 1). Interrupts end with 130.
 """
 
 from __future__ import annotations
 
 import argparse
+import dis
 import io
 import os
 import sys
@@ -87,9 +87,26 @@ def _tolerate_narrow_encodings() -> None:
 
 
 def addressed_to_user(error: BaseException, extra: str = "") -> bool:
-    """True if the error's class was defined here or by the author of a derivation: its text is written for the user."""
-    roots = {"symtensor", "codegen", "derivations", extra}
-    return any(kind.__module__.partition(".")[0] in roots for kind in type(error).__mro__)
+    """True if the text of `error` was written for the user, so that a traceback would only hide it.
+
+    That is: its class is defined in our packages (or in `extra`, the package of a derivation), or it is a plain
+    ValueError or TypeError that a `raise` statement there raised. The same error out of a call into another library
+    is a defect.
+    """
+    roots = {"symtensor", "codegen", "derivations", extra} - {""}
+    if any(kind.__module__.partition(".")[0] in roots for kind in type(error).__mro__):
+        return True
+    return isinstance(error, (ValueError, TypeError)) and _raised_in(error) in roots
+
+
+def _raised_in(error: BaseException) -> str:
+    """The top-level package whose `raise` statement raised `error`; empty if it came out of compiled code."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code.co_code[trace.tb_lasti] != dis.opmap["RAISE_VARARGS"]:
+        return ""
+    return str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -42,6 +42,7 @@ def lower_moments(kernel: MomentKernel, rule: Rule, derivatives: str) -> MomentF
     value = _scheduled((activation.stable_derivatives(0)[0] if activation.smooth else activation.expr,), kernel.name)
     plan, collinear, kinks = None, (), ()
     if method in ("closed", "homogeneous"):
+        orders = tables  # elementwise over all (a, b): the mirrored ones come by themselves
         plan, collinear = _closed_plan(kernel, orders)
     elif method == "inside":
         highest = max(max(i, j) for i, j in orders)

@@ -11,8 +11,10 @@ def number(value: float, digits: int = 6) -> str:
     """`value` with `digits` significant digits, trailing zeros kept; a dash where it is not known."""
     if math.isnan(value):
         return MISSING
-    if value == 0 or math.isinf(value):
-        return f"{value:g}"
+    if value == 0:
+        return "0"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
     if 1e-4 <= abs(value) < 10.0**digits:
         decimals = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
         return f"{value:.{decimals}f}"

@@ -78,14 +78,14 @@ def _add_summary(document: Document, run: HierarchyRun, checks: Sequence[CheckRe
         document.note(f"Step {result.step} ({result.title}): the check {result.check.name} failed.", "failure")
     if checks and not failed:
         steps = len({result.step for result in checks})
-        document.note(f"All {len(checks)} checks in {steps} derivation steps passed.", "success")
+        document.note(f"Derivation steps with checks: {steps}; checks: {len(checks)}, all passed.", "success")
     if run.simulation is None:
         document.note("No simulation was asked for (`--samples 0`): the numbers below are theory only.")
         return
-    document.items(_sentence(run, quantity.latex, cells) for quantity, cells in verdict_rows(run))
+    document.items(_sentence(quantity.latex, cells) for quantity, cells in verdict_rows(run))
 
 
-def _sentence(run: HierarchyRun, latex: str, cells: Sequence[str | Cell]) -> str:
+def _sentence(latex: str, cells: Sequence[str | Cell | Math]) -> str:
     largest, threshold, outcome, _, _, alternative = (cell if isinstance(cell, str) else cell.text for cell in cells)
     figures = f"largest |z| {largest}, threshold {threshold}"
     meanings = {
@@ -176,7 +176,7 @@ def _add_comparison(document: Document, run: HierarchyRun) -> None:
         "$z$ is (simulation - theory) / standard error. A theory is rejected where the largest |z| passes the "
         f"threshold that as many standard normal numbers pass with probability {FAMILY_LEVEL:.0%} (Bonferroni; "
         "neighbouring depths are correlated, so the true probability is smaller). It is accepted only if the same data "
-        f"would have rejected the stated alternative with probability {POWER:.0%}; otherwise the comparison has no power."
+        f"would have rejected the stated alternative with probability {POWER:.0%}; otherwise it has no power."
     )
     rows = [[Math(f"${quantity.latex}$"), *cells] for quantity, cells in verdict_rows(run)]
     header = [

@@ -120,7 +120,8 @@ class HierarchyRun:
     def alternative(self, quantity: Quantity) -> tuple[np.ndarray, str]:
         """The values that a comparison of `quantity` must be able to reject, and their description."""
         if quantity.alternative in self.theory:
-            return self.values(quantity.alternative), f"`{quantity.alternative}`"
+            known = {item.theory: f"${item.latex}$" for item in self.quantities}
+            return self.values(quantity.alternative), known.get(quantity.alternative, f"`{quantity.alternative}`")
         return self.values(quantity.theory) * (1 + self.relative_level), f"theory off by {self.relative_level:.0%}"
 
 

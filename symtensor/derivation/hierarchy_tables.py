@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symtensor.derivation.compare import Comparison, Verdict, validity_window, verdict
-from symtensor.derivation.document import Cell
+from symtensor.derivation.document import Cell, Math
 from symtensor.derivation.formats import MISSING, number, with_error, zscore
 from symtensor.derivation.hierarchy_run import HierarchyRun, Quantity, component_name, components, shown_depths
+from symtensor.derivation.settings import PAGE
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: below this width a table with all quantities side by side is broken into one row per quantity
-WIDE = 100
 _MARKS = {"rejected": "bad", "accepted": "good", "no power": "warn", "not rejected": ""}
 
 
@@ -26,8 +25,8 @@ def z_cell(value: float, level: float) -> Cell:
 
 
 def z_heading(run: HierarchyRun) -> str:
-    """What the z column holds: the score of the one component, or the largest over all."""
-    return "z" if run.count == 1 else "max |z|"
+    """What the z column holds: the score of the one component, or the largest size over all components."""
+    return "z" if run.count == 1 else "|z|"
 
 
 def depth_z(run: HierarchyRun, comparison: Comparison) -> np.ndarray:
@@ -99,7 +98,7 @@ def verdicts(run: HierarchyRun) -> dict[str, Verdict]:
     }
 
 
-def verdict_rows(run: HierarchyRun) -> list[tuple[Quantity, list[str | Cell]]]:
+def verdict_rows(run: HierarchyRun) -> list[tuple[Quantity, list[str | Cell | Math]]]:
     """(quantity, [max |z|, threshold, verdict, first |z| crossing, first relative crossing, alternative])."""
     compared, rows = run.comparisons(), []
     for quantity in run.quantities:
@@ -110,8 +109,8 @@ def verdict_rows(run: HierarchyRun) -> list[tuple[Quantity, list[str | Cell]]]:
         result = verdict(comparison, alternative)
         window = validity_window(comparison, run.z_level, run.relative_level)
         crossings = [_place(run, index) for index in (window.first_z, window.first_relative)]
-        cells: list[str | Cell] = [zscore(result.max_abs_z), zscore(result.threshold)]
-        cells += [Cell(result.outcome, _MARKS[result.outcome]), *crossings, description.strip("`")]
+        cells: list[str | Cell | Math] = [zscore(result.max_abs_z), zscore(result.threshold)]
+        cells += [Cell(result.outcome, _MARKS[result.outcome]), *crossings, Math(description)]
         rows.append((quantity, cells))
     return rows
 
@@ -140,19 +139,27 @@ def _geometric(values: np.ndarray) -> float:
     return float(np.exp(np.mean(np.log(positive)))) if positive.size else float("nan")
 
 
-def terminal_table(run: HierarchyRun, width: int = WIDE) -> Table:
+def terminal_table(run: HierarchyRun, width: int = PAGE) -> Table:
     """The depth table as a rich `Table`: quantities side by side, one below the other if `width` is too small."""
+    from rich.console import Console
+
+    main = [quantity for quantity in run.main if quantity.theory in run.theory]
+    wide = _wide(run, _empty(run), main)
+    return wide if Console(width=10 * PAGE).measure(wide).maximum <= width else _long(run, _empty(run), main)
+
+
+def _empty(run: HierarchyRun) -> Table:
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
     component = "" if run.count == 1 else f", component {component_name(components(run.count, 2)[0])}"
     what = "theory and simulation" if run.simulation is not None else "theory"
-    table = Table(
-        box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False, title=f"{run.derivation.title}: {what}{component}",
-        title_justify="left", title_style="bold",
-    )  # fmt: skip
-    main = [quantity for quantity in run.main if quantity.theory in run.theory]
-    return _wide(run, table, main) if width >= WIDE else _long(run, table, main)
+    if run.count > 1 and run.simulation is not None:
+        component += " (|z|: largest over all components)"
+    title = f"{escape(run.derivation.title)}: {what}{component}"
+    style = {"title_justify": "left", "title_style": "bold"}
+    return Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False, title=title, **style)  # type: ignore[arg-type]
 
 
 def _wide(run: HierarchyRun, table: Table, main: list[Quantity]) -> Table:
@@ -167,7 +174,7 @@ def _wide(run: HierarchyRun, table: Table, main: list[Quantity]) -> Table:
         blocks.append(depth_rows(run, quantity, depths, short=True))
     for index, depth in enumerate(depths):
         cells = [cell for block in blocks for cell in block[index]]
-        table.add_row(str(depth), f"{run.t[depth]:.4g}", *(_rich(cell) for cell in cells))
+        table.add_row(str(depth), f"{run.t[depth]:.3g}", *(_rich(cell) for cell in cells))
     return table
 
 
@@ -178,7 +185,7 @@ def _long(run: HierarchyRun, table: Table, main: list[Quantity]) -> Table:
     blocks = {quantity.text: depth_rows(run, quantity, depths, short=True) for quantity in main}
     for index, depth in enumerate(depths):
         for position, (text, block) in enumerate(blocks.items()):
-            lead = (str(depth), f"{run.t[depth]:.4g}") if position == 0 else ("", "")
+            lead = (str(depth), f"{run.t[depth]:.3g}") if position == 0 else ("", "")
             table.add_row(*lead, text, *(_rich(cell) for cell in block[index]))
     return table
 

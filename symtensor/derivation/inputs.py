@@ -50,12 +50,12 @@ def load_kernel(text: str) -> Inputs:
     number = _as_number(text)
     if number is not None:
         kernel = validate_kernel(np.array([[number]]), "--kernel")
-        return Inputs(kernel, ("1",), f"kernel given as the number {text.strip()}")
+        return Inputs(kernel, ("the input",), f"kernel given as the number {text.strip()}")
     path = Path(text)
     if path.suffix.lower() not in SUFFIXES and not path.exists():
         raise InputError(f"the kernel must be a number or a .csv or .npy file, got {text!r}")
     kernel = validate_kernel(read_matrix(path, "the kernel"), str(path))
-    return Inputs(kernel, _labels(len(kernel)), f"kernel read from {path.name} ({len(kernel)} x {len(kernel)})")
+    return Inputs(kernel, _labels("row", len(kernel)), f"kernel read from {path.name} ({len(kernel)} x {len(kernel)})")
 
 
 def load_inputs(text: str, n_inputs: int | None = None, scale: float = 1.0) -> Inputs:
@@ -142,7 +142,7 @@ def _from_file(text: str) -> tuple[np.ndarray, tuple[str, ...], str]:
         known = ", ".join(sorted(DATA_SETS))
         raise InputError(f"inputs must be a .csv or .npy file or one of the data sets {known}; got {text!r}")
     raw = read_matrix(path, "the inputs")
-    return raw, _labels(len(raw)), f"{path.name} ({raw.shape[0]} x {raw.shape[1]})"
+    return raw, _labels("row", len(raw)), f"{path.name} ({raw.shape[0]} x {raw.shape[1]})"
 
 
 def _digits() -> tuple[np.ndarray, tuple[str, ...], str]:
@@ -151,7 +151,7 @@ def _digits() -> tuple[np.ndarray, tuple[str, ...], str]:
     except ImportError as error:
         raise InputError("the data set 'digits' comes with scikit-learn: install it, or give a file") from error
     bunch: Any = load_digits()
-    labels = tuple(f"{index + 1}: digit {target}" for index, target in enumerate(bunch["target"]))
+    labels = tuple(f"digit {target} (row {index + 1})" for index, target in enumerate(bunch["target"]))
     return np.asarray(bunch["data"], dtype=np.float64) / 16.0, labels, "digits of scikit-learn (8 x 8 images, pixel/16)"
 
 
@@ -159,8 +159,8 @@ def _digits() -> tuple[np.ndarray, tuple[str, ...], str]:
 DATA_SETS: dict[str, Callable[[], tuple[np.ndarray, tuple[str, ...], str]]] = {"digits": _digits}
 
 
-def _labels(count: int) -> tuple[str, ...]:
-    return tuple(str(index + 1) for index in range(count))
+def _labels(word: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{word} {index + 1}" for index in range(count))
 
 
 def _as_number(text: str) -> float | None:

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
+_WORDS = re.compile(r"\w+")
 _ELEMENTS = frozenset(
-    ["math", "mrow", "mi", "mo", "mn", "mtext", "mspace", "msub", "msup", "msubsup", "mfrac", "msqrt", "mroot"]
-    + ["munder", "mover", "munderover", "mtable", "mtr", "mtd", "mstyle", "mpadded", "mphantom", "menclose"]
+    _WORDS.findall(
+        "math mrow mi mo mn mtext mspace msub msup msubsup mfrac msqrt mroot munder mover munderover mtable mtr mtd "
+        "mstyle mpadded mphantom menclose"
+    )
 )
 _ATTRIBUTES = frozenset(
-    ["display", "displaystyle", "scriptlevel", "mathvariant", "stretchy", "fence", "form", "accent", "accentunder"]
-    + ["width", "height", "depth", "lspace", "rspace", "linethickness", "minsize", "maxsize", "largeop"]
-    + ["movablelimits", "separator", "symmetric", "notation"]
+    _WORDS.findall(
+        "display displaystyle scriptlevel mathvariant stretchy fence form accent accentunder width height depth lspace "
+        "rspace linethickness minsize maxsize largeop movablelimits separator symmetric notation"
+    )
 )
 _OPERATOR = r"\\operatorname\*?\{([A-Za-z]+)\}"
 #: an upright name is set as text, and kept off a following letter or command by a thin space
@@ -42,7 +46,13 @@ def mathml(latex: str, display: bool = False) -> str:
 def inline(text: str) -> str:
     r"""Plain `text` as HTML: everything escaped, `$..$` as inline mathematics, backticks as code; `\$` is a dollar."""
     parts = re.split(r"(?<!\\)(\$[^$]+\$|`[^`]+`)", text)
-    return "".join(_inline_part(part) for part in parts)
+    html = [_inline_part(part) for part in parts]
+    for index in range(1, len(parts), 2):  # a line must not begin with the punctuation that follows a formula
+        mark = re.match(r"[,.;:!?)]+", parts[index + 1])
+        if mark:
+            html[index] = f'<span class="keep">{html[index]}{mark.group()}</span>'
+            html[index + 1] = _inline_part(parts[index + 1][mark.end() :])
+    return "".join(html)
 
 
 def _inline_part(part: str) -> str:

@@ -23,14 +23,16 @@ _GREY = "#8a929c"
 _WIDTH = 8.2
 #: up to this many depths a simulation is drawn as points with error bars, beyond as a band
 _POINTS = 40
+_THEORY, _CONTINUOUS, _SIMULATED = "theory", "continuous depth", "simulation ± 2 s.e."
 
 
 def hierarchy_figure(run: HierarchyRun) -> Figure:
     """K_0, V_4 and K_1 against depth: theory as lines, continuous depth dashed, simulation with 2 standard errors."""
     main = [quantity for quantity in run.main if quantity.theory in run.theory]
     figure, panels = _panels(len(main), 2.5)
-    for axes, quantity in zip(panels, main):
+    for position, (axes, quantity) in enumerate(zip(panels, main)):
         _draw_quantity(axes, run, quantity)
+        _legend(axes, run, explain=position == 0)
         axes.set_ylabel(f"${quantity.latex}$", rotation=0, labelpad=18)
     panels[-1].set_xlabel("$t$")
     return figure
@@ -42,18 +44,25 @@ def _draw_quantity(axes: Axes, run: HierarchyRun, quantity: Quantity) -> None:
     estimate = run.estimate(quantity)
     for colour, component in zip(COLOURS, components(run.count, values.ndim - 1)):
         place = (slice(None), *component)
-        label = "theory" if run.count == 1 else component_name(component)
+        label = _THEORY if run.count == 1 else component_name(component)
         if estimate is not None:
-            _draw_estimate(axes, run.t, estimate.mean[place], estimate.se[place], colour, "simulation ± 2 s.e.")
+            _draw_estimate(axes, run.t, estimate.mean[place], estimate.se[place], colour, _SIMULATED)
         axes.plot(run.t, values[place], color=colour, lw=1.4, label=label, zorder=3)
         if ode is not None:
-            axes.plot(run.t, ode.values[place], color=_GREY, lw=1.1, ls=(0, (4, 3)), zorder=4)
+            axes.plot(run.t, ode.values[place], color=_GREY, lw=1.1, ls=(0, (4, 3)), label=_CONTINUOUS, zorder=4)
     _mark_window(axes, run, quantity)
-    handles, labels = _unique(axes)
-    if ode is not None:
-        handles.append(_line(_GREY, (0, (4, 3))))
-        labels.append("continuous depth")
-    axes.legend(handles, labels, loc="best", fontsize=8, frameon=False, labelcolor=INK)
+
+
+def _legend(axes: Axes, run: HierarchyRun, explain: bool) -> None:
+    """Components in every panel; what a line or band means only in the first (`explain`)."""
+    handles, labels = axes.get_legend_handles_labels()
+    kept = [index for index, label in enumerate(labels) if label not in labels[:index]]
+    if not explain:
+        kept = [index for index in kept if labels[index] not in (_SIMULATED, _CONTINUOUS, _THEORY)]
+    if kept:
+        columns = 2 if run.count > 1 else 1
+        entries = [handles[index] for index in kept], [labels[index] for index in kept]
+        axes.legend(*entries, loc="best", fontsize=8, frameon=False, labelcolor=INK, ncols=columns)
 
 
 def _draw_estimate(axes: Axes, t: np.ndarray, mean: np.ndarray, se: np.ndarray, colour: str, label: str) -> None:
@@ -141,16 +150,3 @@ def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
             spine.set_color(INK)
             spine.set_linewidth(0.7)
     return figure, panels
-
-
-def _unique(axes: Axes) -> tuple[list[Any], list[str]]:
-    """Legend entries with repeated labels given once."""
-    handles, labels = axes.get_legend_handles_labels()
-    first = [index for index, label in enumerate(labels) if label not in labels[:index]]
-    return [handles[index] for index in first], [labels[index] for index in first]
-
-
-def _line(colour: str, style: Any) -> Any:
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=colour, lw=1.1, ls=style)

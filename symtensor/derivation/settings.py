@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: options that say where and how a run works, not what it computes: they are left out of comparisons of two runs
 INCIDENTAL = ("out", "resume", "memory_mb")
+#: columns of output that does not go to a terminal
+PAGE = 100
 
 
 class OptionError(ValueError):
@@ -154,16 +157,19 @@ class RunContext:
         if self.err is not None:
             print(text, file=self.err, flush=True)
 
-    def show(self, renderable: RenderableType) -> None:
-        """Print a rich renderable, for example a table; its width follows the terminal, at least 100 columns."""
-        if self.out is None:
-            return
-        from rich.console import Console
+    @property
+    def width(self) -> int:
+        """Columns of the results stream: the terminal's, or `PAGE` where there is none."""
+        if self.out is None or not self.out.isatty():
+            return PAGE
+        return shutil.get_terminal_size((PAGE, 24)).columns
 
-        console = Console(file=self.out, highlight=False)
-        if not console.is_terminal or console.width < 100:
-            console = Console(file=self.out, highlight=False, width=max(console.width, 100))
-        console.print(renderable)
+    def show(self, renderable: RenderableType) -> None:
+        """Print a rich renderable, for example a table, `width` columns wide."""
+        if self.out is not None:
+            from rich.console import Console
+
+            Console(file=self.out, highlight=False, width=self.width).print(renderable)
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:

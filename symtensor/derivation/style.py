@@ -30,6 +30,7 @@ body.symtensor { margin: 0; }
 .symtensor .equation { display: flex; align-items: center; gap: 1rem; margin: .9rem 0; }
 .symtensor .equation > .body { flex: 1 1 auto; overflow-x: auto; overflow-y: hidden; padding: .2rem 0; }
 .symtensor .equation > .label { color: var(--soft); flex: none; font-size: .95rem; }
+.symtensor .keep { white-space: nowrap; }
 .symtensor math { font-size: 1.06em;
   font-family: "STIX Two Math", "Latin Modern Math", "Cambria Math", STIXGeneral, math; }
 .symtensor mtd { padding-top: .25em; padding-bottom: .25em; }
@@ -42,7 +43,7 @@ body.symtensor { margin: 0; }
 .symtensor figcaption b, .symtensor caption b { color: var(--ink); font-weight: 600; }
 .symtensor .table { overflow-x: auto; margin: 1.2rem 0; }
 .symtensor table { border-collapse: collapse; border-top: 1.5px solid var(--ink); border-bottom: 1.5px solid var(--ink);
-  font-size: .9rem; font-variant-numeric: tabular-nums lining-nums; min-width: 50%; line-height: 1.4; }
+  font-size: .9rem; font-variant-numeric: tabular-nums lining-nums; min-width: min(100%, 34rem); line-height: 1.4; }
 .symtensor th { font-weight: 600; text-align: left; padding: .35rem .8rem .35rem 0; vertical-align: bottom;
   border-bottom: .75px solid var(--ink); }
 .symtensor td { padding: .22rem .8rem .22rem 0; vertical-align: top; text-align: left; }

@@ -27,11 +27,9 @@ def is_zero(value: Any) -> bool | None:
     """Whether the value is zero; ``None`` if that is not decided (a symbol, an interval that contains 0)."""
     if structurally_zero(value):
         return True
-    if isinstance(value, sympy.AccumBounds):
-        return None if value.contains(0) == sympy.true else False
-    if isinstance(value, sympy.Expr):
+    if isinstance(value, sympy.Expr) and not isinstance(value, sympy.AccumBounds):
         return _expression_is_zero(value)
-    if hasattr(value, "a") and hasattr(value, "b"):  # mpmath intervals
+    if hasattr(value, "__contains__"):  # intervals of mpmath and of SymPy
         return None if 0 in value else False
     if isinstance(getattr(value, "is_zero", None), bool):
         return value.is_zero
@@ -56,7 +54,8 @@ def add(left: Any, right: Any) -> Any:
 
 def product(left: Any, right: Any) -> Any:
     """left * right, with exact scalars kept on the side that knows how to multiply."""
-    a, b = exact(left), exact(right)
+    a: Any = exact(left)
+    b: Any = exact(right)
     if isinstance(b, sympy.Integer) and not isinstance(a, sympy.Basic):
         return a * int(b)
     if isinstance(a, sympy.Integer) and not isinstance(b, sympy.Basic):

@@ -1,8 +1,8 @@
 """`series`: expand a SymPy expression, O-terms included, into a lazy `Series` at a finite point or at infinity.
 
 The expression tree is walked once; every node becomes a series built from the series of its arguments, so an error
-inside the expression reaches the result by the rules of series arithmetic. Factors that vary exponentially at the limit point
-are kept apart: `sectors` returns them all, `series` keeps the algebraic part and refuses exponential growth.
+inside the expression reaches the result by the rules of series arithmetic. Factors that vary exponentially at the
+limit point are kept apart: `sectors` returns them all, `series` keeps the algebraic part and refuses growth.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .coefficients import structurally_zero
 from .order_term import OrderTerm, UnknownTerm
 from .scale import LimitPointError, ScaleError, limit_point, local_parameter, scale_of
 from .series import Series
+from .series_algebra import trimmed
 from .tails import ErfcTail, rewrite_tails, tail_series
 
 _NOT_ANALYTIC = (
@@ -182,7 +183,7 @@ class _Expander:
     def moves(self, expr: sympy.Expr) -> bool:
         return expr.has(self.variable) or bool(expr.atoms(UnknownTerm))
 
-    def __call__(self, expr: sympy.Expr) -> Series:
+    def __call__(self, expr: Any) -> Series:
         if expr not in self._known:
             self._known[expr] = self._expand(expr)
         return self._known[expr]
@@ -198,7 +199,7 @@ class _Expander:
         if isinstance(expr, sympy.Add):
             return reduce(lambda left, right: left + right, map(self, expr.args))
         if isinstance(expr, sympy.Mul):
-            return reduce(lambda left, right: left * right, map(self, expr.args))
+            return self._product([self(arg) for arg in expr.args])
         if isinstance(expr, sympy.exp):
             return self._exponential(expr.args[0])
         if isinstance(expr, sympy.Pow) and self.moves(expr.exp):
@@ -209,7 +210,7 @@ class _Expander:
 
     def split(self, term: sympy.Expr) -> tuple[sympy.Expr, Series]:
         """The divergent exponent of a product, and the series of all the rest."""
-        exponent, rest = sympy.S.Zero, self.constant(1)
+        exponent, rest = sympy.S.Zero, []
         for factor in sympy.Mul.make_args(term):
             q = _exponent(factor)
             if q is not None and self.moves(q):
@@ -217,11 +218,17 @@ class _Expander:
             elif isinstance(factor, sympy.Pow) and self.has_divergent_exponential(factor.base):
                 largest = self._largest_sector(factor.base)
                 exponent += largest.exponent * factor.exp
-                rest = rest * largest.series**factor.exp
+                rest.append(largest.series**factor.exp)
             else:
-                rest = rest * self(factor)
+                rest.append(self(factor))
         polar, regular = self._polar(exponent)
-        return polar, regular * rest
+        return polar, self._product([regular, *rest] if exponent != 0 else rest)
+
+    def _product(self, factors: list[Series]) -> Series:
+        """The product; next to an error, leading zeros are dropped first because they decide how far it reaches."""
+        if any(factor.error is not None for factor in factors):
+            factors = list(map(trimmed, factors))
+        return reduce(lambda left, right: left * right, factors) if factors else self.constant(1)
 
     def _largest_sector(self, base: sympy.Expr) -> Sector:
         """The dominant sector; in a power of a sum the others are beyond all orders relative to it."""
@@ -246,7 +253,7 @@ class _Expander:
         divergent = inner.partial_sum(0) if inner.start < 0 else sympy.S.Zero
         return sympy.expand(divergent), self._compose(sympy.exp, inner.remainder(0))
 
-    def _exponential(self, exponent: sympy.Expr) -> Series:
+    def _exponential(self, exponent: Any) -> Series:
         polar, regular = self._polar(exponent)
         growth = _growth(polar, self.variable, self.point)
         if growth > 0:

@@ -10,7 +10,6 @@ from typing import Any
 import mpmath
 import sympy
 
-
 iv: Any = mpmath.iv  # mpmath's interval context is built at run time and has no static types
 
 

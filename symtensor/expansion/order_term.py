@@ -33,6 +33,9 @@ class UnknownTerm(sympy.Dummy):
             raise ValueError(f"{self.term} has no known derivative in {s}: a bound does not bound the slope")
         return sympy.S.Zero
 
+    def _eval_derivative_n_times(self, s: sympy.Symbol, n: Any) -> sympy.Expr:
+        return self._eval_derivative(s)
+
     def _eval_subs(self, old: sympy.Basic, new: sympy.Basic) -> sympy.Expr | None:
         if old != self.term.variable:
             return None

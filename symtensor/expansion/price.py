@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import mul
 
-import sympy as sp
-
 from symtensor.tensor import Dimension, Factor, Index, SymmetryGroup, Tensor, TensorExpr, delta
 
 __all__ = ["ExpectationFamily", "directional_derivative"]
@@ -67,6 +65,17 @@ class ExpectationFamily:
         a, b = factor.indices
         return delta(a, index) * self(i + 1, j, a, b) + delta(b, index) * self(i, j + 1, a, b)
 
+    def gradient(self, factor: Factor, c: Index, d: Index) -> TensorExpr:
+        """Price's theorem: dm/dK_cd = (1/2) E[d_c d_d ..] of one expectation, with Kronecker deltas (ordered pairs)."""
+        once = self.field_derivative(factor, c)
+        twice = TensorExpr.zero(*once.free, d)
+        for term in once.terms:
+            for position, inner in enumerate(term.factors):
+                if self.orders(inner.tensor) is not None:
+                    rest = [other.tensor[other.indices] for k, other in enumerate(term.factors) if k != position]
+                    twice = twice + term.coefficient * reduce(mul, rest, self.field_derivative(inner, d))
+        return twice / 2
+
     def _derivative(self, order: int) -> str:
         return self.function + ("'" * order if order < 4 else rf"^{{({order})}}")
 
@@ -86,24 +95,12 @@ def directional_derivative(
             if factor.tensor == covariance:
                 inner = direction[factor.indices]
             elif family.orders(factor.tensor) is not None:
-                inner = _price(factor, direction, family, c, d)
+                inner = (family.gradient(factor, c, d) * direction[c, d]).sum(c, d).contract_deltas()
             else:
                 continue
             rest = [other.tensor[other.indices] for k, other in enumerate(term.factors) if k != position]
             total = total + (term.coefficient * reduce(mul, rest, inner)).sum(*term.summed)
     return total.canonical()
-
-
-def _price(factor: Factor, direction: Tensor, family: ExpectationFamily, c: Index, d: Index) -> TensorExpr:
-    """sum_cd (1/2) E[d_c d_d f] direction_cd for one expectation."""
-    once = family.field_derivative(factor, c)
-    twice = TensorExpr.zero(*once.free, d)
-    for term in once.terms:
-        for position, inner in enumerate(term.factors):
-            if family.orders(inner.tensor) is not None:
-                rest = [other.tensor[other.indices] for k, other in enumerate(term.factors) if k != position]
-                twice = twice + term.coefficient * reduce(mul, rest, family.field_derivative(inner, d))
-    return (sp.Rational(1, 2) * twice * direction[c, d]).sum(c, d).contract_deltas()
 
 
 def _fresh(dimension: Dimension, expression: TensorExpr) -> tuple[Index, Index]:

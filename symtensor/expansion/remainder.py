@@ -14,6 +14,7 @@ from itertools import combinations_with_replacement
 from math import factorial, prod
 from typing import Any, Literal
 
+import mpmath
 import sympy
 
 from .intervals import supremum
@@ -139,7 +140,9 @@ class Remainder:
 
     def _part(self, alpha: tuple[int, ...], along: sympy.Symbol) -> sympy.Expr:
         h = [x - x0 for x, x0 in zip(self.variables, self.point, strict=True)]
-        where: dict[Any, Any] = {x: x0 + along * step for x, x0, step in zip(self.variables, self.point, h, strict=True)}
+        where: dict[Any, Any] = {
+            x: x0 + along * step for x, x0, step in zip(self.variables, self.point, h, strict=True)
+        }
         weight = prod(step**a for step, a in zip(h, alpha, strict=True)) / sympy.Integer(prod(map(factorial, alpha)))
         return weight * self._derivative(alpha).subs(where, simultaneous=True)
 
@@ -162,7 +165,15 @@ class Remainder:
             raise SymbolicOrderError(f"order {self.order} is a symbol: choose a number by at_order(n)")
         if self.form != "integral":
             raise ValueError("the Lagrange form has an unknown theta and no value; use the integral form or bound()")
-        return self.expr.subs(dict(at)).evalf(digits)
+        expr = self.expr.subs(dict(at))
+        if not isinstance(expr, sympy.Integral):  # the function is a polynomial of lower degree
+            return expr.evalf(digits)
+        if expr.free_symbols:
+            raise ValueError(f"{expr} still contains {expr.free_symbols}: give all variables and parameters a value")
+        integrand = sympy.lambdify(T, expr.function, "mpmath")
+        with mpmath.workdps(digits + 10):
+            value = mpmath.quad(integrand, [0, 1])
+        return sympy.Float(value, digits)
 
     def bound(self, box: Mapping[sympy.Symbol, tuple[Any, Any]], pieces: int = 64) -> RemainderBound:
         """A proven bound of |R_n| on a box: sum over |alpha| = n of sup |d^alpha f| max |h|^alpha / alpha!.

@@ -21,7 +21,17 @@ from .scale import Scale, ScaleError, coarsest
 if TYPE_CHECKING:
     from .series import Series
 
-__all__ = ["UndecidedZeroWarning", "ZeroSeriesError", "add", "compose", "is_zero", "leading", "multiply", "power"]
+__all__ = [
+    "UndecidedZeroWarning",
+    "ZeroSeriesError",
+    "add",
+    "compose",
+    "is_zero",
+    "leading",
+    "multiply",
+    "power",
+    "trimmed",
+]
 
 
 SEARCH = 64  # how many orders are searched for a leading term
@@ -195,7 +205,9 @@ def compose(outer: Series, inner: Series) -> Series:
         return total(_composed(outer, power_of_h, m, last), outer.zero)
 
     stop = None
-    if outer.stop is not None and h.stop is not None and outer.start >= 0:
+    if outer.start >= 0 and h.stop is not None and h.stop <= h.start and h.error is None:
+        stop = 1  # the inner series is constant
+    elif outer.stop is not None and h.stop is not None and outer.start >= 0:
         stop = max((outer.stop - 1) * (h.stop - 1) + 1, 1)
     assumptions = outer.assumptions | h.assumptions
     return replace(inner, rule=rule, order=error, start=start, stop=stop, zero=outer.zero, assumptions=assumptions)
@@ -219,6 +231,14 @@ def _composed_error(outer: Series, h: Series) -> Scale | None:
         k = next(active, None if end == outer.stop else end)
         errors.append(None if k is None else h.error * size ** (k - 1))
     return coarsest(errors)
+
+
+def trimmed(series: Series) -> Series:
+    """The series without its leading zero coefficients, as far as these are decided; a sharper bound of its size."""
+    try:
+        return _strip(series)
+    except ZeroSeriesError:
+        return series
 
 
 def _strip(series: Series) -> Series:

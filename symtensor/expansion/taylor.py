@@ -3,7 +3,7 @@
     f(x) = sum_{|alpha| < n} d^alpha f(x0) / alpha! (x - x0)^alpha + R_n(x),
 
 alpha a multi-index. The coefficients come from truncated series arithmetic along x0 + eps h (a polynomial of degree k
-in h at order eps^k), not from repeated differentiation; functions without an expression, such as f(x), are differentiated.
+in h at order eps^k), not from repeated differentiation; functions without an expression, as f(x), are differentiated.
 """
 
 from __future__ import annotations

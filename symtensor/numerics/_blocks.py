@@ -6,9 +6,11 @@ updates (network and free network), four kernels; n x n weights never exist.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +23,9 @@ from symtensor.numerics._packing import Layout
 
 GROUPS = 64
 _BLOCK_NUMBERS = 2**16  # pre-activations per block: arrays of half a megabyte stay in the second-level cache
-_SMALLEST, _LARGEST = 8, 512
-_TRACKING = 12  # multiply-adds spent on single-neuron controls, per pre-activation
+_MOST_NUMBERS = 2**20  # a wide network rather fills its block to GROUPS samples, up to this size
+_FEWEST, _MOST = 8, 512  # samples per block: a vector register; short runs should not pay for a long block
+_TRACKING = 40  # multiply-adds spent on single-neuron controls, per pre-activation
 
 Activation = Callable[[jax.Array], jax.Array]
 
@@ -58,11 +61,22 @@ class Plan:
 def plan_block(width: int, inputs: int, depth: int) -> Plan:
     """Choose samples per block (a power of two) and how many neurons carry their own control."""
     layout = Layout(inputs)
-    fitting = max(1, _BLOCK_NUMBERS // (width * inputs))
-    samples = min(_LARGEST, max(_SMALLEST, 2 ** (fitting.bit_length() - 1)))
+    numbers = width * inputs
+    fitting = max(1, _BLOCK_NUMBERS // numbers, min(GROUPS, _MOST_NUMBERS // numbers))
+    samples = min(_MOST, max(_FEWEST, 2 ** (fitting.bit_length() - 1)))
     per_neuron = layout.pairs**2 + layout.quads
     tracked = min(width, max(1, _TRACKING * width * inputs // per_neuron))
     return Plan(layout, width, depth, samples, tracked)
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Parameters of a layer: `phi' = alpha phi + sqrt(dt) N(0, c_b + c_w S)`."""
+
+    alpha: float
+    dt: float
+    c_w: float
+    c_b: float
 
 
 class Constants(NamedTuple):
@@ -79,11 +93,11 @@ class _State(NamedTuple):
     free: jax.Array  # (n, P, lanes)
     kernel: jax.Array  # (M, lanes): S of the layer before
     drive: jax.Array  # (M, lanes): X
-    drives: jax.Array  # (tracked, M, lanes): X of single neurons
+    drives: jax.Array  # (M, tracked, lanes): X of single neurons
 
 
 def build_block(
-    plan: Plan, activation: Activation, *, alpha: float, dt: float, c_w: float, c_b: float, loops: bool
+    plan: Plan, law: Law, activation: Activation, *, loops: bool
 ) -> Callable[[jax.Array, jax.Array, jax.Array, Constants], jax.Array]:
     """The function `(seed words, first sample, number of samples, constants) -> sums` over one block.
 
@@ -98,11 +112,11 @@ def build_block(
         z = normals(fold_in(keys, depth), plan.width * layout.inputs, chunked=loops)
         z = z.reshape(plan.width, layout.inputs, plan.samples)
         start = depth == 0
-        memory = jnp.where(start, 0.0, alpha)
-        sigma = c_b + c_w * state.kernel
+        memory = jnp.where(start, 0.0, law.alpha)
+        sigma = law.c_b + law.c_w * state.kernel
         square = jnp.zeros((layout.inputs, layout.inputs, plan.samples))
         square = square.at[first_index, second_index].set(sigma).at[second_index, first_index].set(sigma)
-        factor = jnp.where(start, free_factor[..., None], jnp.sqrt(dt) * semidefinite_factor(square))
+        factor = jnp.where(start, free_factor[..., None], math.sqrt(law.dt) * semidefinite_factor(square))
         network = memory * state.network + _apply(factor, z)
         free = memory * state.free + _apply(jnp.broadcast_to(free_factor[..., None], factor.shape), z)
         image, free_image = activation(network), activation(free)
@@ -119,7 +133,7 @@ def build_block(
         return _State(network, free, s, drive, drives), _group_sums(statistics, included, plan)
 
     def step(drive: jax.Array, control_s: jax.Array) -> jax.Array:
-        return alpha**2 * drive + dt * c_w * control_s
+        return law.alpha**2 * drive + law.dt * law.c_w * control_s
 
     def block(words: jax.Array, first: jax.Array, count: jax.Array, constants: Constants) -> jax.Array:
         lane = lax.iota(jnp.uint32, plan.samples)
@@ -127,11 +141,27 @@ def build_block(
         included = lane < count.astype(jnp.uint32)
         neurons = jnp.zeros((plan.width, layout.inputs, plan.samples))
         pairs = jnp.zeros((layout.pairs, plan.samples))
-        state = _State(neurons, neurons, pairs, pairs, jnp.zeros((plan.tracked, layout.pairs, plan.samples)))
+        state = _State(neurons, neurons, pairs, pairs, jnp.zeros((layout.pairs, plan.tracked, plan.samples)))
         depths = jnp.arange(plan.depth + 1, dtype=jnp.uint32)
         return lax.scan(lambda carry, x: layer(keys, included, carry, x), state, (depths, *constants))[1]
 
     return block
+
+
+@functools.lru_cache(maxsize=16)
+def compile_block(plan: Plan, law: Law, activation: Activation, device: Any) -> Callable[..., jax.Array]:
+    """The program of `build_block` compiled for one device; nothing runs yet."""
+    program = jax.jit(build_block(plan, law, activation, loops=device.platform == "cpu"))
+    sharding = jax.sharding.SingleDeviceSharding(device)
+
+    def argument(dtype: Any, *shape: int) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+
+    steps, pairs, inputs = plan.depth + 1, plan.layout.pairs, plan.layout.inputs
+    shapes = ((pairs,), (pairs,), (pairs, pairs), (inputs, inputs))
+    constants = Constants(*(argument(jnp.float64, steps, *shape) for shape in shapes))
+    arguments = (argument(jnp.uint32, 2), argument(jnp.uint32), argument(jnp.int32), constants)
+    return program.lower(*arguments).compile()
 
 
 def _apply(factor: jax.Array, z: jax.Array) -> jax.Array:
@@ -165,24 +195,19 @@ def _tracked_controls(
     """
     (a, b), (first, second) = layout.pair, layout.quad
     _, kernel, mean, response, _ = inputs
-    tracked = drives.shape[0]
-
-    def one(row: jax.Array, row_image: jax.Array, drive: jax.Array) -> tuple[jax.Array, jax.Array]:
-        control = row[a] * row[b] - kernel[:, None] + drive
-        noise = row_image[a] * row_image[b] - mean[:, None]
-        return control, step(drive, noise + response @ drive)
-
+    tracked, lanes = drives.shape[1:]
+    row, row_image = (jnp.swapaxes(v[:tracked], 0, 1) for v in (free, image))
+    controls = row[a] * row[b] - kernel[:, None, None] + drives
+    noise = row_image[a] * row_image[b] - mean[:, None, None]
+    following = step(drives, noise + (response @ drives.reshape(layout.pairs, -1)).reshape(drives.shape))
     if not loops:
-        controls, following = jax.vmap(one)(free[:tracked], image[:tracked], drives)
-        return jnp.einsum("nAz,nBz->ABz", controls, controls)[first, second] / tracked, following
+        return jnp.einsum("Anz,Bnz->ABz", controls, controls)[first, second] / tracked, following
 
-    def add(total: jax.Array, rows: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
-        control, following = one(*rows)
-        return total + control[first] * control[second], following
+    def add(i: jax.Array, total: jax.Array) -> jax.Array:
+        control = lax.dynamic_index_in_dim(controls, i, 1, keepdims=False)
+        return total + control[first] * control[second]
 
-    total = jnp.zeros((layout.quads, drives.shape[-1]))
-    total, following = lax.scan(add, total, (free[:tracked], image[:tracked], drives))
-    return total / tracked, following
+    return lax.fori_loop(0, tracked, add, jnp.zeros((layout.quads, lanes))) / tracked, following
 
 
 def _statistics(

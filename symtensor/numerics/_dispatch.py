@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,25 +48,31 @@ class Saver:
 
 
 def block_results(
-    program: Callable[..., jax.Array],
+    compiled: Callable[[Any], Callable[..., jax.Array]],
     plan: Plan,
     words: tuple[int, int],
     constants: Constants,
-    devices: Sequence[jax.Device],
+    devices: Sequence[Any],
     blocks: range,
     samples: int,
 ) -> Iterator[NDArray[np.float64]]:
-    """Sums of the blocks, in index order; every device runs the same single-device program on its own block."""
-    compiled = jax.jit(program)
-    placed = [jax.device_put((jnp.array(words, jnp.uint32), constants), device) for device in devices]
+    """Sums of the blocks, in index order; every device runs the same single-device program on its own block.
+
+    `compiled(device)` gives the executable of a device; all are compiled at the same time.
+    """
+    devices = devices[: max(1, len(blocks))]
+    with ThreadPoolExecutor(len(devices)) as pool:
+        executables = list(pool.map(compiled, devices))
+    placed = [jax.device_put((np.array(words, np.uint32), constants), device) for device in devices]
     pending: deque[jax.Array] = deque()
     for block in blocks:
         if len(pending) == len(devices):
             yield np.asarray(pending.popleft())
-        key, local = placed[block % len(devices)]
+        turn = block % len(devices)
+        key, local = placed[turn]
         first = block * plan.samples
-        count = min(plan.samples, samples - first)
-        pending.append(compiled(key, np.uint32(first), np.int32(count), local))
+        scalars = jax.device_put((np.uint32(first), np.int32(min(plan.samples, samples - first))), devices[turn])
+        pending.append(executables[turn](key, *scalars, local))
     while pending:
         yield np.asarray(pending.popleft())
 

@@ -44,6 +44,7 @@ _RELATIONS = {
 }
 
 
+@functools.lru_cache(maxsize=16)
 def jax_function(activation: Activation) -> Function:
     """The activation as an elementwise JAX function (float64 in, float64 out).
 
@@ -72,8 +73,8 @@ def require_same_function(function: Function, activation: Activation) -> None:
     if values.shape != (len(_PROBES),) or values.dtype != jnp.float64:
         raise ValueError(f"sigma must be elementwise in float64, it gives shape {values.shape} of {values.dtype}")
     for point, value in zip(_PROBES, values.tolist()):
-        symbols = dict.fromkeys(expression.free_symbols, sympy.Float(point, 30))
-        expected = float(sympy.N(expression.subs(symbols), 17))
+        values_at = [(symbol, sympy.Float(point, 30)) for symbol in expression.free_symbols]
+        expected = float(sympy.N(expression.subs(values_at), 17))  # type: ignore[arg-type]
         if not abs(value - expected) <= 1e-7 * (1.0 + abs(expected)):
             raise ValueError(f"sigma({point}) = {value}, but the activation {activation.name} has {expected} there")
 
@@ -92,7 +93,7 @@ def evaluate(node: sympy.Basic, x: jax.Array) -> jax.Array:
     if isinstance(node, sympy.Piecewise):
         return _piecewise(node, x)
     if isinstance(node, sympy.Heaviside):
-        return jnp.heaviside(evaluate(node.args[0], x), float(node.args[1]))
+        return jnp.heaviside(evaluate(node.args[0], x), float(node.args[1]))  # type: ignore[arg-type]
     name = type(node).__name__
     if name not in _FUNCTIONS:
         raise TypeError(f"the simulator cannot evaluate {name} in the activation; supported: {sorted(_FUNCTIONS)}")

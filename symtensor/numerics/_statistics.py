@@ -96,10 +96,8 @@ def _one_depth(
     values = _estimators(stacked, np.concatenate([[number], number - counts]), width, response, layout)
     result = {}
     for name, value in values.items():
-        if np.isnan(value[0]).any():  # covariance of fewer than two samples
-            raise ValueError(f"{name} needs at least 2 samples, given {number}")
         se = jackknife(value[0], value[1:], counts)
-        result[name] = (value[0], np.where(np.isnan(se), np.inf, se))
+        result[name] = (value[0], np.where(np.isnan(se), np.inf, se))  # covariance with one sample left: unknown
     return result
 
 

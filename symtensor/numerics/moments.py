@@ -22,10 +22,11 @@ import sympy as sp
 
 from symtensor.activation import Activation
 from symtensor.expansion.gaussian import K11, K12, K22, ClosedForm, closed_form
+from symtensor.numerics.covariance import CovarianceError, cholesky_pair
 from symtensor.numerics.rules import Derivatives, Rule, nodes_weights
 from symtensor.numerics.split import inner_panels, line_panels, outer_panels
 
-__all__ = ["ORDERS", "SINGULAR", "CovarianceError", "Table", "moment_table", "resolve_derivatives"]
+__all__ = ["ORDERS", "SINGULAR", "Table", "moment_table", "resolve_derivatives"]
 
 #: orders (i, j) of the moments that enter the first two derivatives in the covariance
 ORDERS = ((0, 0), (2, 0), (1, 1), (0, 2), (4, 0), (3, 1), (2, 2), (1, 3), (0, 4))
@@ -35,10 +36,6 @@ _CHUNK = 2_000_000
 
 Order = tuple[int, int]
 Table = dict[Order, np.ndarray]
-
-
-class CovarianceError(ValueError):
-    """The numbers are not the covariance of a pair of Gaussian variables."""
 
 
 def moment_table(
@@ -121,14 +118,6 @@ def _checked(k11: np.ndarray, k12: np.ndarray, k22: np.ndarray) -> np.ndarray:
             f"correlation {k12[worst] / bound[worst] if bound[worst] else np.inf:.6g}"
         )
     return np.clip(k12, -bound, bound)
-
-
-def _cholesky(k11: np.ndarray, k12: np.ndarray, k22: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    l11 = np.sqrt(k11)
-    l21 = np.divide(k12, l11, out=np.zeros_like(k12), where=l11 > 0)
-    # det/k11 rather than k22 - l21^2, so that equal entries give an exact zero
-    l22 = np.sqrt(np.maximum(np.divide(k11 * k22 - k12 * k12, k11, out=k22.copy(), where=k11 > 0), 0.0))
-    return l11, l21, l22
 
 
 def _singular(k11: np.ndarray, k12: np.ndarray, k22: np.ndarray) -> np.ndarray:
@@ -222,7 +211,7 @@ def _line_sums(
 
 def _inside_table(activation, k11, k12, k22, rule, orders) -> Table:  # type: ignore[no-untyped-def]
     products = {(i, j): ((i, 0), (j, 0)) for i, j in orders}
-    return _double_sums(activation, _cholesky(k11, k12, k22), rule, products)
+    return _double_sums(activation, cholesky_pair(k11, k12, k22), rule, products)
 
 
 def _hermite_table(activation, k11, k12, k22, rule, orders) -> Table:  # type: ignore[no-untyped-def]
@@ -237,7 +226,7 @@ def _hermite_table(activation, k11, k12, k22, rule, orders) -> Table:  # type: i
 
 
 def _hermite_regular(activation, k11, k12, k22, rule, orders) -> Table:  # type: ignore[no-untyped-def]
-    l11, l21, l22 = _cholesky(k11, k12, k22)
+    l11, l21, l22 = cholesky_pair(k11, k12, k22)
     terms = {(i - k, k + j) for i, j in orders for k in range(i + 1)}
     c = _double_sums(activation, (l11, l21, l22), rule, {(p, q): ((0, p), (0, q)) for p, q in sorted(terms)})
     r11, r22 = 1 / l11, 1 / l22
@@ -250,7 +239,7 @@ def _hermite_regular(activation, k11, k12, k22, rule, orders) -> Table:  # type:
 
 def _hermite_singular(activation, k11, k12, k22, rule, orders) -> Table:  # type: ignore[no-untyped-def]
     """A representative on range(K): with x and y proportional only the variance along the range can vary."""
-    l11, l21, _ = _cholesky(k11, k12, k22)
+    l11, l21, _ = cholesky_pair(k11, k12, k22)
     zero_x = l11 == 0
     slope = np.where(zero_x, np.sqrt(k22), l21)
     c = _line_sums(activation, l11, slope, rule, tuple({(i + j) for i, j in orders} | {0}))
@@ -281,7 +270,7 @@ def singular_representative(k11, k12, k22, c, orders) -> Table:  # type: ignore[
 
 def on_range(table: Table, k11: np.ndarray, k12: np.ndarray, k22: np.ndarray) -> Table:
     """The full fourth-order table with singular pairs in their representative, so that two modes can be compared."""
-    l11, l21, _ = _cholesky(k11, k12, k22)
+    l11, l21, _ = cholesky_pair(k11, k12, k22)
     l21 = np.where(l11 == 0, np.sqrt(k22), l21)
     c = {0: table[0, 0]}
     for p in (2, 4):

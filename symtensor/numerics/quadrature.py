@@ -5,16 +5,17 @@ Errors are relative to the scale of each table: the largest |m_ij| over the pair
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
 from symtensor.activation import Activation
 from symtensor.expansion.gaussian import closed_form
-from symtensor.numerics.moments import ORDERS, CovarianceError, Table, moment_table, on_range, resolve_derivatives
+from symtensor.numerics.covariance import CovarianceError
+from symtensor.numerics.moments import ORDERS, Table, moment_table, on_range, resolve_derivatives
 from symtensor.numerics.rules import CLOSED, Derivatives, Rule, RuleError, nodes_weights, parse_rule
 
 __all__ = [
@@ -31,7 +32,7 @@ __all__ = [
 
 ROUNDING = 1e-14
 _RADII = (7.0, 8.5, 10.0, 12.0, 15.0, 19.0, 24.0, 30.0, 38.0, 48.0, 60.0)
-_STEP, _STEP_RATIO, _LARGEST = 0.6, 0.8, 3000
+_STEP, _STEP_RATIO, _LARGEST = 0.6, 0.8, 1500
 _PANEL_NODES = (6, 8, 12, 16, 24, 32, 48)
 #: kernels and inputs looked at in the search and in the final check
 _SEARCH, _CHECK, _INPUTS = 4, 48, 10
@@ -109,15 +110,9 @@ def choose_rule(
         return RuleChoice(CLOSED, "inside" if activation.smooth else "hermite", ROUNDING)
     mode = derivatives if derivatives != "auto" else ("inside" if activation.smooth else "hermite")
     search, check = _Probe.of(activation, stack, _SEARCH, orders), _Probe.of(activation, stack, _CHECK, orders)
-    best = RuleChoice(Rule("trapezoid", 3), mode, np.inf)
-    for rule, finer in _ladder(activation):
-        error = search.difference(rule, finer, mode)
-        if error <= tol:
-            error = check.difference(rule, finer, mode)
-        if error < best.error:
-            best = RuleChoice(rule, mode, max(error, ROUNDING))
-        if best.error <= tol:
-            return best
+    best = _refine(search, check, mode, tol)
+    if best.error <= tol:
+        return best
     raise QuadratureNotConverged(
         f"the Gaussian moments of {activation.name!r} (derivatives {mode}) were computed to {best.error:.2g} relative, "
         f"not to {tol:.2g}, with {best.rule}; accept that error by a larger tolerance, or move the kernels away from "
@@ -184,22 +179,43 @@ def _verified(activation: Activation) -> bool:
     return True
 
 
-def _ladder(activation: Activation) -> Iterator[tuple[Rule, Rule]]:
-    """(rule, finer rule) from cheap to dear: first enough nodes at a radius, then the next radius."""
+def _refine(search: _Probe, check: _Probe, mode: Derivatives, tol: float) -> RuleChoice:
+    """Refine the nodes until they do not matter, then widen the radius until it does not; the best rule met."""
+    kind = "trapezoid" if search.activation.smooth else "split"
+    best = RuleChoice(_rule(kind, _RADII[0], 0), mode, np.inf)
+    level = 0
     for radius, wider in pairwise(_RADII):
-        if activation.smooth:
-            step = _STEP
-            while (n := _odd(radius, step)) <= _LARGEST:
-                # the finer rule changes nodes and radius at once, so the difference sees both errors
-                yield Rule("trapezoid", n, radius), Rule("trapezoid", _odd(wider, _STEP_RATIO * step), wider)
-                step *= _STEP_RATIO
+        while level < _levels(kind, radius):
+            rule, finer = _rule(kind, radius, level), _rule(kind, radius, level + 1)
+            nodes = search.difference(rule, finer, mode)
+            if nodes > tol:
+                best = min(best, RuleChoice(rule, mode, max(nodes, ROUNDING)), key=lambda choice: choice.error)
+                level += 1
+                continue
+            # now nodes and radius at once, at all the kernels of the check: the difference sees both errors
+            both = _rule(kind, wider, level + 1)
+            if search.difference(rule, both, mode) > tol:
+                break
+            error = max(check.difference(rule, both, mode), ROUNDING)
+            best = min(best, RuleChoice(rule, mode, error), key=lambda choice: choice.error)
+            if error <= tol:
+                return best
+            level += 1
         else:
-            for n, finer in pairwise(_PANEL_NODES):
-                yield Rule("split", n, radius), Rule("split", finer, wider)
+            return best
+    return best
 
 
-def _odd(radius: float, step: float) -> int:
-    return 2 * int(np.ceil(radius / step)) + 1
+def _rule(kind: Literal["trapezoid", "split"], radius: float, level: int) -> Rule:
+    if kind == "split":
+        return Rule(kind, _PANEL_NODES[level], radius)
+    return Rule(kind, 2 * int(np.ceil(radius / (_STEP * _STEP_RATIO**level))) + 1, radius)
+
+
+def _levels(kind: Literal["trapezoid", "split"], radius: float) -> int:
+    if kind == "split":
+        return len(_PANEL_NODES) - 1
+    return int(np.log(_LARGEST * _STEP / (2 * radius)) / -np.log(_STEP_RATIO))
 
 
 @dataclass(frozen=True, slots=True)

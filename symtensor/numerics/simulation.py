@@ -8,30 +8,35 @@ factors of the order n^0 theory; what it does is known exactly, and only the dif
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from symtensor.numerics._blocks import GROUPS, Constants, Plan, build_block, plan_block
+from symtensor.numerics._blocks import GROUPS, Constants, Law, Plan, compile_block, plan_block
 from symtensor.numerics._checkpoint import State, StateError, StateMismatch, load_state, prepare_folder
 from symtensor.numerics._dispatch import Saver, SimulationOverflow, accumulate, block_results
 from symtensor.numerics._draws import key_words
 from symtensor.numerics._elementwise import jax_function, require_same_function
+from symtensor.numerics._ensemble import (
+    Ensemble,
+    LeadingOrder,
+    MemoryCapError,
+    require_integer,
+    require_memory,
+    validate_leading,
+)
 from symtensor.numerics._factor import semidefinite_factor
 from symtensor.numerics._packing import Layout
 from symtensor.numerics._statistics import MEANS, QUANTITIES, Estimate, Reduced, reduce_sums
-
-if TYPE_CHECKING:
-    from symtensor.activation import Activation
 
 __all__ = [
     "Ensemble",
@@ -47,57 +52,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 _LAW = 1  # version of the map from (parameters, seed, sample) to a network; part of a saved state's identity
-
-
-class MemoryCapError(ValueError):
-    """The simulation does not fit under the stated memory cap."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ensemble:
-    """Random networks `phi' = alpha phi + sqrt(dt) eta`, `eta_i | phi ~ N(0, c_b + c_w S)` iid over `width` neurons.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range; it is named.
-    """
-
-    activation: Activation
-    c_w: float
-    c_b: float
-    alpha: float
-    dt: float
-    depth: int
-    width: int
-
-    def __post_init__(self) -> None:
-        for name in ("width", "depth"):
-            _integer(name, getattr(self, name), 1)
-        for name in ("c_w", "c_b", "alpha", "dt"):
-            if not math.isfinite(getattr(self, name)):
-                raise ValueError(f"{name} = {getattr(self, name)} is not finite")
-        if not self.dt > 0:
-            raise ValueError(f"dt = {self.dt} must be positive")
-        for name in ("c_w", "c_b"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} = {getattr(self, name)} is a variance and must not be negative")
-
-
-@dataclass(frozen=True, slots=True)
-class LeadingOrder:
-    """The order n^0 theory at depths 0..L, which fixes the free network; `K[0]` is the input kernel.
-
-    Attributes
-    ----------
-    K : (L+1, P, P), infinite-width kernel, `K' = alpha^2 K + dt (c_b + c_w ES)`.
-    ES : (L+1, P, P), `E_{N(0, K)}[sigma sigma]`, converged: an error e in it shifts the controlled means by up to n e.
-    J : (L+1, P, P, P, P), `dES_ab = sum_cd J_abcd dK_cd`. An error in it costs variance only, never bias.
-    """
-
-    K: Array
-    ES: Array
-    J: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +96,7 @@ def simulate(
     state: Path | str | None = None,
     memory_mb: float = 2048,
     progress: Callable[[int, int], None] | None = None,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Sequence[Any] | None = None,
 ) -> SimulationResult:
     r"""Simulate `samples` independent networks and estimate their kernels' mean and covariance at every depth.
 
@@ -182,15 +136,15 @@ def simulate(
 
     each term with a variance of O(1/n) against O(1) for the plain estimator; no coefficient is fitted.
     """
-    samples, seed = _integer("samples", samples, 2), _integer("seed", seed, 0)
+    samples, seed = require_integer("samples", samples, 2), require_integer("seed", seed, 0)
     if samples >= 2**32 or seed >= 2**63:
         raise ValueError(f"samples = {samples} must be below 2^32 and seed = {seed} below 2^63")
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError('float64 is off in JAX; call jax.config.update("jax_enable_x64", True) first')
-    layout = _validate_leading(ensemble, leading)
+    layout = validate_leading(ensemble, leading)
     plan = plan_block(ensemble.width, layout.inputs, ensemble.depth)
     used = list(devices) if devices is not None else jax.local_devices()
-    _require_memory(plan, len(used), memory_mb)
+    require_memory(plan, len(used), memory_mb)
     function = sigma if sigma is not None else jax_function(ensemble.activation)
     require_same_function(function, ensemble.activation)
 
@@ -198,70 +152,14 @@ def simulate(
     fingerprint = _fingerprint(ensemble, leading, seed)
     begin = _initial_state(plan, packed, fingerprint, None if state is None else Path(state), samples)
     resumed = begin.blocks * plan.samples
-    program = build_block(
-        plan,
-        function,
-        alpha=float(ensemble.alpha),
-        dt=float(ensemble.dt),
-        c_w=float(ensemble.c_w),
-        c_b=float(ensemble.c_b),
-        loops=used[0].platform == "cpu",
-    )
+    law = Law(*(float(getattr(ensemble, name)) for name in ("alpha", "dt", "c_w", "c_b")))
+    compiled = functools.partial(compile_block, plan, law, function)
     blocks = range(begin.blocks, -(-samples // plan.samples))
-    results = block_results(program, plan, key_words(seed), constants, used, blocks, samples)
+    results = block_results(compiled, plan, key_words(seed), constants, used, blocks, samples)
     saver = Saver(None if state is None else Path(state), fingerprint)
     sums = accumulate(results, plan, begin, samples, saver, progress)
     reduced = reduce_sums(sums, samples, ensemble.width, packed["J"], layout)
     return _result(ensemble, leading.K, samples, seed, reduced, layout, resumed)
-
-
-def _integer(name: str, value: Any, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} = {value!r} must be an integer") from None
-    if isinstance(value, bool) or number < least:
-        raise ValueError(f"{name} = {value!r} must be an integer of at least {least}")
-    return number
-
-
-def _validate_leading(ensemble: Ensemble, leading: LeadingOrder) -> Layout:
-    """Shapes, finiteness, symmetry, a semidefinite input kernel, and the recursion that ties K to ES."""
-    inputs = np.shape(leading.K)[-1] if np.ndim(leading.K) == 3 else 0
-    steps = ensemble.depth + 1
-    for name, valence in (("K", 2), ("ES", 2), ("J", 4)):
-        array, shape = np.asarray(getattr(leading, name)), (steps,) + (inputs,) * valence
-        if inputs < 1 or array.shape != shape:
-            wanted = f"({steps}" + ", P" * valence + ")"
-            raise ValueError(f"leading.{name} has shape {array.shape}, required {wanted} for depth {ensemble.depth}")
-        if not np.issubdtype(array.dtype, np.floating) or not np.isfinite(array).all():
-            raise ValueError(f"leading.{name} must be real and finite")
-        if valence == 2 and not np.allclose(array, np.swapaxes(array, 1, 2), rtol=1e-10, atol=1e-10):
-            raise ValueError(f"leading.{name} is not symmetric in its two input indices")
-    eigenvalues = np.linalg.eigvalsh(leading.K[0])
-    if eigenvalues[0] < -1e-12 * max(eigenvalues[-1], np.finfo(np.float64).tiny):
-        raise ValueError(f"the input kernel leading.K[0] is not positive semidefinite: eigenvalue {eigenvalues[0]:.6g}")
-    following = ensemble.alpha**2 * leading.K + ensemble.dt * (ensemble.c_b + ensemble.c_w * leading.ES)
-    scale = np.sqrt(np.einsum("laa,lbb->lab", np.abs(leading.K), np.abs(leading.K)))[1:] + np.finfo(np.float64).tiny
-    wrong = (np.abs(following[:-1] - leading.K[1:]) > 1e-7 * scale).any(axis=(1, 2))
-    if wrong.any():
-        depth = int(np.argmax(wrong)) + 1
-        raise ValueError(f"leading.K[{depth}] is not alpha^2 K + dt (c_b + c_w ES) of the depth before")
-    return Layout(inputs)
-
-
-def _require_memory(plan: Plan, devices: int, memory_mb: float) -> None:
-    """Count what is allocated: blocks in flight, group sums, and the dense results."""
-    steps, inputs = plan.depth + 1, plan.layout.inputs
-    sums = 2 * 8 * GROUPS * steps * plan.layout.rows
-    results = 8 * steps * (6 * inputs**4 + 24 * inputs**2) + 8 * (GROUPS + 1) * 8 * plan.layout.rows
-    need = (devices * plan.working_bytes() + sums + results) / 2**20
-    if not need <= memory_mb:
-        raise MemoryCapError(
-            f"the simulation needs {need:.0f} MB with {plan.layout.inputs} inputs, width {plan.width}, depth "
-            f"{plan.depth} on {devices} device(s), the cap is {memory_mb} MB; raise memory_mb, or lower the number "
-            "of inputs, the depth or the width (the number of samples does not matter)"
-        )
 
 
 def _constants(ensemble: Ensemble, leading: LeadingOrder, layout: Layout) -> tuple[Constants, dict[str, Array]]:

@@ -6,6 +6,9 @@ order of appearance. The search builds that list one factor at a time and keeps 
 so the result is exact; ways that leave the same remaining factors are merged (what was numbered before no longer
 matters), which keeps the search small although graph isomorphism is hidden in it. A component that reaches one state
 with both signs equals its own negative and is zero.
+
+The work grows with the number of automorphisms that are met on the way: a term of a few tensors of rank 4 takes a
+fraction of a millisecond, a vacuum graph of several fully symmetric tensors of rank 6 takes seconds.
 """
 
 from __future__ import annotations

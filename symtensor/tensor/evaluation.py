@@ -32,11 +32,12 @@ def evaluate_einsum(
     sizes: Mapping[str, int],
     check: bool,
 ) -> np.ndarray:
-    """Sum of einsum calls over the terms of `expression`."""
-    operands, known = _prepared(heads, arrays, sizes, check)
+    """Sum of einsum calls over the canonical terms of `expression`."""
+    operands, known = _prepared(expression, heads, arrays, sizes, check)
+    terms = expression.canonical().terms
     values = {**known, **scalars}
     result = np.zeros(tuple(_size(axis.dimension, known) for axis in axes))
-    for term, call in zip(expression.terms, einsum_terms(expression.terms, axes), strict=True):
+    for term, call in zip(terms, einsum_terms(terms, axes), strict=True):
         coefficient = numeric_value(call.coefficient, values)
         if not term.factors:
             result = result + coefficient
@@ -46,7 +47,7 @@ def evaluate_einsum(
                 operands[factor.tensor.name, True] = np.eye(_size(factor.tensor.dimensions[0], known))
         chosen = [operands[factor.tensor.name, factor.tensor.is_delta] for factor in term.factors]
         if call.fixed:
-            chosen = [array[_selection(array, fixed)] for array, fixed in zip(chosen, call.fixed, strict=True)]
+            chosen = [array[_selection(fixed)] for array, fixed in zip(chosen, call.fixed, strict=True)]
         result = result + coefficient * np.einsum(call.spec, *chosen, optimize=len(chosen) > 2)
     return np.asarray(result)
 
@@ -61,7 +62,7 @@ def evaluate_loops(
     check: bool,
 ) -> np.ndarray:
     """Every component of every term by loops over all values of all indices."""
-    operands, known = _prepared(heads, arrays, sizes, check)
+    operands, known = _prepared(expression, heads, arrays, sizes, check)
     values = {**known, **scalars}
     shape = tuple(_size(axis.dimension, known) for axis in axes)
     result = np.zeros(shape, dtype=complex)
@@ -83,15 +84,16 @@ def _component(term: Term, operands: Mapping, assignment: Mapping[Index, int]) -
     return value
 
 
-def _selection(array: np.ndarray, fixed: tuple[int | None, ...]) -> tuple[int | slice, ...]:
-    for slot, component in enumerate(fixed):
-        if component is not None and component >= array.shape[slot]:
-            raise ArrayError(f"component {component} in slot {slot}: the array has shape {array.shape}")
+def _selection(fixed: tuple[int | None, ...]) -> tuple[int | slice, ...]:
     return tuple(slice(None) if component is None else component for component in fixed)
 
 
 def _prepared(
-    heads: Sequence[Tensor], arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], check: bool
+    expression: TensorExpr,
+    heads: Sequence[Tensor],
+    arrays: Mapping[str, np.ndarray],
+    sizes: Mapping[str, int],
+    check: bool,
 ) -> tuple[dict[tuple[str, bool], np.ndarray], dict[str, int]]:
     """Checked operands by (head name, is a delta), and the sizes of the dimensions by name."""
     operands, known = {}, dict(sizes)
@@ -104,6 +106,7 @@ def _prepared(
         if check:
             check_symmetry(base, array)
         operands[head.name, False] = array if head.source is None else _image(head, array)
+    _check_components(expression, known)
     return operands, known
 
 
@@ -124,6 +127,15 @@ def _check_shape(head: Tensor, array: np.ndarray, known: dict[str, int]) -> None
                 f"array for {head.name} has shape {array.shape}: axis {slot} of dimension {dimension} must have size "
                 f"{expected} (shape {_shape(head)})"
             )
+
+
+def _check_components(expression: TensorExpr, known: Mapping[str, int]) -> None:
+    for factor in (factor for term in expression.terms for factor in term.factors):
+        for slot, dimension in zip(factor.indices, factor.tensor.dimensions, strict=True):
+            if isinstance(slot, int) and slot >= _size(dimension, known):
+                raise ArrayError(
+                    f"component {slot} of {factor.tensor.name}: {dimension} is {_size(dimension, known)} here"
+                )
 
 
 def _shape(head: Tensor) -> str:

@@ -334,7 +334,7 @@ class TensorExpr:
         Raises: IndexClashError (axes), ArrayError (missing, shape, not finite sizes), SymmetryError (not symmetric).
         """
         self._check_axes(axes)
-        return evaluate_einsum(self.canonical(), self.heads, arrays, axes, scalars or {}, sizes or {}, check)
+        return evaluate_einsum(self, self.heads, arrays, axes, scalars or {}, sizes or {}, check)
 
     def evaluate_by_loops(
         self,

@@ -31,7 +31,7 @@ class SymmetryGroup:
     generators: tuple[SignedPermutation, ...] = field(compare=False)
 
     def __post_init__(self) -> None:
-        if set(self.elements) != set(_closure(self.degree, tuple(self.generators))):
+        if self.elements != _closure(self.degree, tuple(self.generators)):
             raise SymmetryError("elements are not the group of generators: make groups with SymmetryGroup.generate")
 
     @classmethod
@@ -90,6 +90,9 @@ class SymmetryGroup:
     def order(self) -> int:
         """The number of elements."""
         return len(self.elements)
+
+    def __hash__(self) -> int:  # the elements can be thousands of tuples, and heads are hashed often
+        return hash((self.degree, len(self.elements)))
 
     def __str__(self) -> str:
         return f"group of order {self.order} on {self.degree} slots"

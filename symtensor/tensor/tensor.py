@@ -91,6 +91,9 @@ class Tensor:
             raise SymmetryError(f"image {name} of {self.name}: images of antisymmetric tensors are not supported")
         return Tensor(name, self.dimensions, self.symmetry, latex, self, function)
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.dimensions))
+
     def __str__(self) -> str:
         return self.name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sympy
+
 from symtensor.expansion import LimitPointError, OrderDivisionError, OrderTerm, Scale, ScaleError, series
 
 x, n = sympy.symbols("x n")
@@ -31,7 +32,9 @@ def test_scale_in_the_growth_group(expr, variable, point, scale):
     assert OrderTerm(expr, variable, point).scale == scale
 
 
-@pytest.mark.parametrize("expr", [2**n, sympy.exp(n), sympy.factorial(n), sympy.log(sympy.log(n)), n ** sympy.Symbol("k")])
+@pytest.mark.parametrize(
+    "expr", [2**n, sympy.exp(n), sympy.factorial(n), sympy.log(sympy.log(n)), n ** sympy.Symbol("k")]
+)
 def test_growth_outside_the_group_is_refused(expr):
     with pytest.raises(ScaleError):
         OrderTerm(expr, n, oo)

@@ -104,7 +104,7 @@ def test_deltas_on_arrays():
     agree(delta(a, 1) * v[b], (b, a), np.outer(ARRAYS["v"], eye[1]))
 
 
-# -- einsum specifications ----------------------------------------------------------------------------------------------
+# -- einsum specifications --------------------------------------------------------------------------------------------
 
 
 def specs(expression, axes):
@@ -214,7 +214,7 @@ def test_arrays_of_the_wrong_shape_or_symmetry(evaluate):
     with pytest.raises(SymmetryError, match="array for F lacks"):
         F = Tensor("F", (P, P), symmetry=SymmetryGroup.antisymmetric(2))
         run(F[a, b], (a, b), F=np.eye(2))
-    with pytest.raises(ArrayError, match="component 5"):
+    with pytest.raises(ArrayError, match="component 5 of v: P is 3 here"):
         run(v[5], (), v=np.zeros(3))
 
 

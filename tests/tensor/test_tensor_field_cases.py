@@ -1,4 +1,4 @@
-"""Inputs of index handling on which other tools went wrong (public trackers): the right value, or our refusal by name."""
+"""Inputs of index handling on which other tools went wrong (public trackers): the right value, or a named refusal."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_sympy_26289_tensors_of_another_index_type_are_refused_at_construction()
     h = Tensor("h", (L2, L2), symmetry=SYMMETRIC)
     with pytest.raises(IndexTypeError, match="index y of dimension L1 in slot 0 of h, which has dimension L2"):
         g[x, y] * h[y, z]
-    with pytest.raises(IndexTypeError, match="dimension L1.*dimension L2"):
+    with pytest.raises(IndexTypeError, match="index y of dimension L2 in slot 1 of delta_L1"):
         delta(x, L2.index("y"))
 
 
@@ -85,7 +85,7 @@ def test_sympy_23434_the_canonical_form_is_total():
     B, A, v = Tensor("B", (N,) * 3), Tensor("A", (N, N), symmetry=SYMMETRIC), Tensor("v", (N,))
     b, c = N.indices("b c")
     expression = (B[b, b, a] * A[a, c] * v[c]).sum(a, b, c)
-    assert str(expression.canonical()) == "(A[i, j]*B[k, k, i]*v[j]).sum(i, j, k)"
+    assert str(expression.canonical()) == "(A[i, j]*B[k, k, j]*v[i]).sum(i, j, k)"
     rng = np.random.default_rng(3)
     symmetric = rng.normal(size=(3, 3))
     arrays = {"B": rng.normal(size=(3, 3, 3)), "A": symmetric + symmetric.T, "v": rng.normal(size=3)}

@@ -1,0 +1,175 @@
+"""The oracle: evaluates the input kernels, before any pass, in mpmath at a chosen number of digits.
+
+Nothing here is shared with lowering, passes or printers: scalar expressions are evaluated by SymPy, tensor expressions
+by loops over every index, moments by `symtensor.numerics` in mpmath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from symtensor.derivation.kernels import (
+    CompositeKernel,
+    Kernel,
+    MomentKernel,
+    OdeKernel,
+    ScalarKernel,
+    ScanKernel,
+    TensorKernel,
+)
+from symtensor.tensor import Factor, Index, Term
+
+from ..analyse import signatures
+from ..errors import GenerationError
+from ..spec import ModuleSpec
+from .moment_oracle import oracle_moments
+
+__all__ = ["ReferenceBackend", "exact"]
+
+Array = np.ndarray
+Values = dict[str, Array]
+
+
+def exact(value: Any) -> Array:
+    """An array of mpmath numbers from nested numbers or decimal texts."""
+    source = np.asarray(value, dtype=object)
+    return np.vectorize(mpmath.mpf, otypes=[object])(source) if source.size else source
+
+
+@dataclass(slots=True)
+class ReferenceBackend:
+    """Evaluates kernels of one specification by name; moments are remembered, because kernels share them."""
+
+    spec: ModuleSpec
+    digits: int = 30
+    _moments: dict[tuple, dict[tuple[int, int], Array]] = field(default_factory=dict)
+
+    def evaluate(self, name: str, arguments: Mapping[str, Any]) -> Values:
+        """Outputs of a kernel by name, as object arrays of mpmath numbers.
+
+        Raises
+        ------
+        GenerationError
+            For an Ode kernel: it has no finite formula (see `codegen.check` for its independent integration).
+        """
+        with mpmath.workdps(self.digits + 15):
+            values = {key: value if isinstance(value, int) else exact(value) for key, value in arguments.items()}
+            return self._evaluate(self._kernel(name), values)
+
+    def _kernel(self, name: str) -> Kernel:
+        return next(kernel for kernel in self.spec.kernels if kernel.name == name)
+
+    def _evaluate(self, kernel: Kernel, values: dict[str, Any]) -> Values:
+        match kernel:
+            case ScalarKernel():
+                return _scalar(kernel, values)
+            case TensorKernel():
+                return {kernel.name: _tensor(kernel, values)}
+            case MomentKernel():
+                return self._moment(kernel, values["K"])
+            case CompositeKernel():
+                return self._composite(kernel, values)
+            case ScanKernel():
+                return self._scan(kernel, values)
+            case OdeKernel():
+                raise GenerationError(f"{kernel.name}: an integration has no exact reference value")
+
+    def _moment(self, kernel: MomentKernel, K: Array) -> Values:
+        key = (kernel.name, tuple(map(str, K.ravel())))
+        if key not in self._moments:
+            self._moments[key] = oracle_moments(kernel, K, self.spec.rule, self.spec.derivatives, self.digits)
+        table = self._moments[key]
+        return {f"m{i}{j}": table[i, j] for i, j in kernel.orders}
+
+    def _composite(self, kernel: CompositeKernel, values: dict[str, Any]) -> Values:
+        local: dict[str, Any] = {argument.name: values[argument.name] for argument in kernel.arguments}
+        signature = signatures(self.spec)
+        for call in kernel.assignments:
+            wanted = [argument.name for argument in signature[call.kernel].arguments]
+            result = self._evaluate(self._kernel(call.kernel), dict(zip(wanted, (local[name] for name in call.arguments))))
+            if len(call.targets) == len(result):
+                local.update(zip(call.targets, result.values()))
+            local.update({f"{call.targets[0]}.{key}": value for key, value in result.items()})
+        return {value.name: local[value.name] for value in kernel.returns}
+
+    def _scan(self, kernel: ScanKernel, values: dict[str, Any]) -> Values:
+        step = self._kernel(kernel.step)
+        state = {name: value for name, value in values.items() if name != "depth"}
+        carried = dict(kernel.carry)
+        history: dict[str, list[Array]] = {}
+        for _ in range(int(values["depth"]) + 1):
+            now = self._evaluate(step, state)
+            records = {name: value for name, value in now.items() if name not in carried.values()}
+            for name, value in ({name: state[name] for name in carried} | records).items():
+                history.setdefault(name, []).append(value)
+            state = state | {name: now[returned] for name, returned in carried.items()}
+        return {name: np.array(entries, dtype=object) for name, entries in history.items()}
+
+
+def _number(expr: sp.Expr, values: Mapping[str, Any]) -> Any:
+    """A scalar expression at mpmath values, by SymPy's own evaluation."""
+    digits = mpmath.mp.dps
+    known = {symbol: sp.Float(values[symbol.name], digits) for symbol in expr.free_symbols}
+    value = sp.N(expr.subs(known), digits)
+    if not (value.is_real and value.is_finite):
+        raise GenerationError(f"{expr} is {value} at {values}; the reference needs a real number")
+    return mpmath.mpf(value._to_mpmath(mpmath.mp.prec))
+
+
+def _scalar(kernel: ScalarKernel, values: dict[str, Any]) -> Values:
+    names = [argument.name for argument in kernel.arguments]
+    grids = np.broadcast_arrays(*(values[name] for name in names)) if names else []
+    shape = grids[0].shape if names else ()
+    results = {}
+    for output, expr in kernel.outputs:
+        result = np.empty(shape, dtype=object)
+        for place in np.ndindex(*shape):
+            result[place] = _number(expr, {name: grid[place] for name, grid in zip(names, grids)})
+        results[output] = result
+    return results
+
+
+def _tensor(kernel: TensorKernel, values: dict[str, Any]) -> Array:
+    sizes: dict[str, int] = {}
+    for argument in kernel.arguments:
+        sizes |= {size: extent for size, extent in zip(argument.shape, values[argument.name].shape) if isinstance(size, str)}
+    scalars = {argument.name: values[argument.name].item() for argument in kernel.arguments if argument.shape == ()}
+    scalars |= {name: mpmath.mpf(size) for name, size in sizes.items()}
+    terms = [(_number(term.coefficient, scalars), term) for term in kernel.expression.terms]
+    extents = [_extent(axis, sizes) for axis in kernel.axes]
+    result = np.empty(extents, dtype=object)
+    for place in np.ndindex(*extents):
+        free = dict(zip(kernel.axes, place))
+        result[place] = sum((number * _term(term, free, values, sizes) for number, term in terms), mpmath.mpf(0))
+    return result
+
+
+def _extent(index: Index, sizes: Mapping[str, int]) -> int:
+    return index.dimension if isinstance(index.dimension, int) else sizes[index.dimension.name]
+
+
+def _term(term: Term, free: Mapping[Index, int], values: Mapping[str, Any], sizes: Mapping[str, int]) -> Any:
+    total = mpmath.mpf(0)
+    for place in product(*(range(_extent(index, sizes)) for index in term.summed)):
+        at = {**free, **dict(zip(term.summed, place))}
+        total += mpmath.fprod(_component(factor, at, values) for factor in term.factors)
+    return total
+
+
+def _component(factor: Factor, at: Mapping[Index, int], values: Mapping[str, Any]) -> Any:
+    place = tuple(at[slot] if isinstance(slot, Index) else slot for slot in factor.indices)
+    head = factor.tensor
+    if head.is_delta:
+        return mpmath.mpf(place[0] == place[1])
+    value = values[(head.source or head).name][place]
+    if head.function is None:
+        return value
+    (variable,) = head.function.variables
+    return _number(head.function.expr, {variable.name: value})

@@ -1,0 +1,232 @@
+"""The main job: derive, generate, evaluate, simulate, compare, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from derivations.resnet_kernel.request import Request, read_request
+from derivations.resnet_kernel.steps import steps
+from derivations.resnet_kernel.theory import Continuous, Theory, continuous_depth, solve
+from symtensor.derivation.hierarchy_report import hierarchy_document
+from symtensor.derivation.hierarchy_run import HierarchyRun
+from symtensor.derivation.hierarchy_tables import terminal_table
+from symtensor.derivation.model import Derivation, run_checks
+from symtensor.derivation.output import prepare_output
+from symtensor.derivation.provenance import library_versions
+from symtensor.derivation.results import RESULTS_NAME, Labelled, flatten, write_netcdf, write_summary, write_text
+from symtensor.derivation.settings import RunContext, RunResult, Settings
+
+if TYPE_CHECKING:
+    from symtensor.numerics.simulation import SimulationResult
+
+__all__ = ["run_derivation"]
+
+_AXES = {1: ("depth",), 3: ("depth", "a", "b"), 5: ("depth", "a", "b", "c", "d")}
+_MEANING = {
+    "t": "depth time l dt", "K0": "kernel at infinite width", "V4": "n Cov(G)", "K1": "n (E G - K_0)", "K": "E G",
+    "V4_kernel_only": "n Cov(G), kernel-only closure", "K1_kernel_only": "n (E G - K_0), kernel-only closure",
+    "U1_model": "n (E S - E[sigma sigma]) - J K_1, kernel-only closure", "U1_exact": "the same, exact where known (depth 0)",
+    "K1_source": "increment of K_1 over one layer made by V_4", "K1_transport": "increment of K_1 carried by the mean",
+    "V4_source": "increment of V_4 over one layer made by the noise", "V4_transport": "increment of V_4 carried by the mean",
+    "S1": "n (E S - E[sigma sigma])", "U1": "S_1 - J K_1",
+}  # fmt: skip
+#: estimates of the summary; the labelled file holds all
+_ESTIMATES = ("K", "V4", "K1", "S1", "U1")
+
+
+def run_derivation(derivation: Derivation, settings: Settings, context: RunContext) -> RunResult:
+    """Run everything that `settings` ask for and leave the results in the folder `settings["out"]`."""
+    timings: dict[str, float] = {}
+    request = read_request(settings)
+    folder = prepare_output(Path(settings["out"]), request.parameters(settings), settings["resume"])
+    if folder.note:
+        context.note(folder.note)
+    with _timed(timings, "theory"):
+        theory = solve(request)
+    t = request.dt * np.arange(request.depth + 1)
+    with _timed(timings, "continuous depth"):
+        ode = continuous_depth(request, theory.module, t)
+    simulation = None
+    if request.samples:
+        with _timed(timings, "simulation"), context.progress("simulating") as progress:
+            simulation = _simulate(request, theory, folder.path, progress)
+    with _timed(timings, "derivation checks"):
+        derived = steps()
+        checks = run_checks(derived)
+    run = HierarchyRun(
+        derivation=derivation, steps=derived, checks=checks, parameters=_shown(request, settings), inputs=request.inputs.provenance,
+        labels=request.inputs.labels, t=t, theory=_theory(theory, t), theory_ode=_ode(ode, t), simulation=simulation,
+        residual=_residual(request, theory, simulation), condition=_condition(theory["K0"]), quadrature=_quadrature(request, theory),
+        warnings=_warnings(request, theory, ode, simulation, checks), module_source=theory.module.source,
+        versions=library_versions(), timings=timings, command=context.command,
+        files=(("summary.json", "all numbers, for programs"), (RESULTS_NAME, "all arrays with named axes"),
+               ("resnet_kernel.py", "the generated module")),
+    )  # fmt: skip
+    with _timed(timings, "report"):
+        _write(folder.path, run, theory)
+    _tell(context, run, folder.path)
+    return RunResult(output=folder.path, value=run)
+
+
+@contextmanager
+def _timed(timings: dict[str, float], name: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    timings[name] = time.perf_counter() - start
+
+
+# -- simulation ------------------------------------------------------------------------------------------------------
+
+
+def _simulate(request: Request, theory: Theory, folder: Path, progress: Any) -> SimulationResult:
+    from symtensor.numerics.simulation import Ensemble, LeadingOrder, simulate
+
+    ensemble = Ensemble(
+        request.activation, request.c_w, request.c_b, request.alpha, request.dt, request.depth, request.width
+    )
+    leading = LeadingOrder(*(theory.leading[name] for name in ("K0", "ES", "J")))
+    return simulate(
+        ensemble, leading, samples=request.samples, seed=request.seed, sigma=theory.module.load().activation,
+        state=folder / "simulation", memory_mb=request.memory_mb, progress=progress,
+    )  # fmt: skip
+
+
+def _residual(request: Request, theory: Theory, simulation: SimulationResult | None) -> dict[str, np.ndarray] | None:
+    """K_1(simulation) - K_1(theory) at depth l + 1 = (alpha^2 + dt chi) residual_l + dt C_W (U_1 - U_1 model)_l."""
+    if simulation is None:
+        return None
+    residual = simulation.K1.mean - theory["K1"]
+    carried = np.einsum("labcd,lcd->lab", theory["J"], residual)
+    source = request.dt * request.c_w * (simulation.U1.mean - theory["U1_model"])
+    transport = request.alpha**2 * residual + request.dt * request.c_w * carried
+    return {"source": source[:-1], "transport": transport[:-1]}
+
+
+# -- what is reported ------------------------------------------------------------------------------------------------
+
+
+def _labelled(name: str, values: np.ndarray) -> Labelled:
+    return Labelled(values, _AXES[values.ndim], _MEANING.get(name, ""))
+
+
+def _theory(theory: Theory, t: np.ndarray) -> dict[str, Labelled]:
+    exact = np.full_like(theory["U1_model"], np.nan)
+    exact[0] = 0.0  # G_0 is a mean over neurons of unbiased sigma sigma: E S_0 = E_{K_0}[sigma sigma] and K_1(0) = 0
+    arrays = {
+        "t": t, "K0": theory["K0"], "V4_kernel_only": theory["V4"], "K1_kernel_only": theory["K1"],
+        "U1_model": theory["U1_model"], "U1_exact": exact,
+        **{name: theory[name] for name in ("K1_source", "K1_transport", "V4_source", "V4_transport")},
+    }  # fmt: skip
+    return {name: _labelled(name, values) for name, values in arrays.items()}
+
+
+def _ode(ode: Continuous, t: np.ndarray) -> dict[str, Labelled] | None:
+    if not ode.arrays:
+        return None
+    return {name: _labelled(name, values) for name, values in {"t": t, **ode.arrays}.items()}
+
+
+def _condition(K0: np.ndarray) -> float:
+    """Largest condition number of K_0 over depth (infinite where it is singular)."""
+    eigenvalues = np.linalg.eigvalsh(K0)
+    smallest, largest = eigenvalues[:, 0], eigenvalues[:, -1]
+    singular = smallest <= len(K0[0]) * np.finfo(float).eps * largest
+    return float(np.max(np.where(singular, np.inf, largest / np.where(singular, 1.0, smallest))))
+
+
+def _quadrature(request: Request, theory: Theory) -> dict[str, Any]:
+    choice = theory.choice
+    return {
+        "rule": str(choice.rule), "error": choice.error, "derivatives": choice.derivatives,
+        "converged": choice.error <= max(request.tol, 1e-14), "output_error": theory.output_error, "tol": request.tol,
+    }  # fmt: skip
+
+
+def _warnings(
+    request: Request, theory: Theory, ode: Continuous, simulation: SimulationResult | None, checks: tuple
+) -> tuple[str, ...]:
+    found = list(theory.notes)
+    found += [f"check failed: {result.check.name} ({result.outcome.detail})" for result in checks if not result.outcome.passed]
+    found += [ode.failure] if ode.failure else []
+    found += _near_singular(request, theory)
+    if simulation is not None and np.nanmax(simulation.control_z) > 6:
+        found.append(
+            f"the control variates have mean {np.nanmax(simulation.control_z):.1f} standard errors from their exact value 0: "
+            "the order n^0 theory and the simulation disagree"
+        )
+    return tuple(found)
+
+
+def _near_singular(request: Request, theory: Theory) -> list[str]:
+    """Kinked activations lose digits where two inputs are nearly, but not exactly, collinear."""
+    K0 = theory["K0"]
+    variances = np.diagonal(K0, axis1=1, axis2=2)
+    scale = variances[:, :, None] * variances[:, None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        defect = np.where(scale > 0, 1 - K0**2 / scale, 1.0)
+    near = defect[(defect > 500 * np.finfo(float).eps) & (defect < 1e-6)]
+    if request.activation.smooth or not near.size:
+        return []
+    bound = float(np.finfo(float).eps / np.min(near))
+    return [
+        f"two inputs are nearly collinear (1 - rho^2 = {np.min(near):.1e}): second derivatives of {request.activation.name} "
+        f"there are known to about {bound:.1e} relative"
+    ]
+
+
+def _shown(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the report and the summary: every option, with what was made of it."""
+    return {**request.parameters(settings), "n_inputs": request.inputs.count, "gamma": request.gamma}  # type: ignore[arg-type]
+
+
+def _estimates(simulation: SimulationResult) -> dict[str, dict[str, Labelled]]:
+    estimates = {name: getattr(simulation, name) for name in _ESTIMATES}
+    return {
+        name: {"mean": _labelled(name, estimate.mean), "se": _labelled(name, estimate.se)}
+        for name, estimate in estimates.items()
+    }
+
+
+def _write(folder: Path, run: HierarchyRun, theory: Theory) -> None:
+    simulation = None if run.simulation is None else _estimates(run.simulation)
+    z = {name: _labelled(name, comparison.z) for name, comparison in run.comparisons().items()}
+    summary = {
+        "derivation": run.derivation.name,
+        "parameters": dict(run.parameters),
+        "inputs": run.inputs,
+        "theory": dict(run.theory),
+        "theory_ode": None if run.theory_ode is None else dict(run.theory_ode),
+        "simulation": simulation,
+        "z": z or None,
+        "quadrature": dict(run.quadrature),
+        "condition": run.condition,
+        "checks": {f"{result.step}. {result.check.name}": result.outcome.passed for result in run.checks or ()},
+        "warnings": list(run.warnings),
+        "versions": dict(run.versions),
+        "timings": dict(run.timings),
+        "command": run.command,
+    }
+    write_text(folder / "resnet_kernel.py", theory.module.source)
+    arrays = flatten({key: value for key, value in summary.items() if key in ("theory", "theory_ode", "simulation", "z")
+                      and value is not None})  # fmt: skip
+    write_netcdf(folder / RESULTS_NAME, arrays, {"derivation": run.derivation.name, "command": run.command})
+    write_summary(folder / "summary.json", summary)
+    write_text(folder / "report.html", hierarchy_document(run).html())
+
+
+def _tell(context: RunContext, run: HierarchyRun, folder: Path) -> None:
+    context.show(terminal_table(run))
+    quadrature = run.quadrature
+    context.say(f"quadrature {quadrature['rule']} ({quadrature['derivatives']}): moments to {quadrature['error']:.1e}, "
+                f"K_0, V_4, K_1 to {quadrature['output_error']:.1e}")  # fmt: skip
+    passed = sum(result.outcome.passed for result in run.checks or ())
+    context.say(f"derivation: {passed} of {len(run.checks or ())} checks passed")
+    for warning in run.warnings:
+        context.note(f"warning: {warning}")
+    context.say(f"report: {folder / 'report.html'}")

@@ -1,0 +1,219 @@
+"""Gaussian expectations of one or two coordinates, with an error; never a value that did not converge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import sympy as sp
+
+from symtensor.activation import Activation, ActivationError, NotSquareIntegrableError, X, activation
+from symtensor.activation.pieces import KINKED, smooth_pieces, spelled
+from symtensor.activation.stable import compile_numpy, stable_form
+from symtensor.expansion.gaussian import closed_form, gaussian_expectation, quadratic_exponents
+from symtensor.numerics.covariance import EPSILON, cholesky_pair, condition_number, require_covariance
+from symtensor.numerics.moments import moment_table
+from symtensor.numerics.quadrature import QuadratureNotConverged, RuleChoice, rule_ladder
+from symtensor.numerics.reference import reference_moments
+from symtensor.numerics.rules import CLOSED, Rule, nodes_weights
+from symtensor.numerics.split import inner_panels, outer_panels
+from symtensor.parsing import parse_expression
+
+__all__ = ["Expectation", "expect", "reference_moments"]
+
+Y = sp.Symbol("y", real=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A Gaussian expectation and how it was computed.
+
+    Attributes
+    ----------
+    value
+        E f.
+    error
+        Estimated absolute error: quadrature plus rounding.
+    rule
+        ``closed`` or the quadrature rule.
+    condition
+        Condition number of the correlation matrix within its range (1 in one coordinate).  The expectation itself does
+        not lose digits as it grows; derivatives in the covariance do.
+    """
+
+    value: float
+    error: float
+    rule: Rule
+    condition: float = 1.0
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.value:.15g} +- {self.error:.1e} ({self.rule})"
+
+
+def expect(f: str | sp.Expr | Activation, covariance: float | np.ndarray | list, tol: float = 1e-10) -> Expectation:
+    """E f(x) with x ~ N(0, variance), or E f(x, y) with (x, y) ~ N(0, covariance).
+
+    Parameters
+    ----------
+    f
+        An activation, its name, or an expression in ``x`` (and ``y``).  Kinks of a function of two coordinates lie on
+        lines x = c or y = c, as those of a product g(x) h(y) do.
+    covariance
+        A variance, or a 2 x 2 positive semi-definite matrix (singular is fine).
+    tol
+        Relative to E |f|.
+
+    Raises
+    ------
+    CovarianceError
+        NaN, negative variance, wrong shape, or an indefinite matrix (the eigenvalue is named).
+    NotSquareIntegrableError
+        The expectation does not exist at this variance.
+    QuadratureNotConverged
+        The tolerance was not reached; the achieved error is in the message.
+
+    Examples
+    --------
+    >>> round(expect("tanh(x)**2", 1.0).value, 6)
+    0.394294
+    >>> round(expect("erf(x)*erf(y)", [[1.0, 1.0], [1.0, 1.0]]).value, 6)
+    0.464559
+    """
+    K = require_covariance(np.asarray(covariance, dtype=float))
+    if len(K) > 2:
+        raise ValueError(f"expectations of 1 or 2 coordinates are computed here, not of {len(K)}")
+    if not tol > 0:
+        raise ValueError(f"the tolerance is {tol}; it is a positive number, relative to E |f|")
+    integrand = _Integrand.of(f, len(K))
+    integrand.require_integrable(K)
+    condition = condition_number(K)
+    value = integrand.closed_value(K)
+    if value is not None:
+        return Expectation(value, 16 * EPSILON * abs(value), CLOSED, condition)
+    return integrand.converged(K, tol, condition)
+
+
+@dataclass(frozen=True, slots=True)
+class _Integrand:
+    """f(x, y) as an expression, its kinks on lines of constant x and of constant y, and a callable."""
+
+    expr: sp.Expr
+    variables: tuple[sp.Symbol, ...]
+    kinks: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, f: str | sp.Expr | Activation, coordinates: int) -> _Integrand:
+        variables = (X, Y)[:coordinates]
+        if isinstance(f, str) and coordinates == 2 and not f.replace("-", "").isalpha():
+            f = parse_expression(f, symbols=("x", "y"))
+        if not isinstance(f, sp.Expr) or f.free_symbols <= {X}:
+            function = activation(f)  # checks that it is real and finite on the line
+            f = function.expr
+        f = f.xreplace({symbol: sp.Symbol(symbol.name, real=True) for symbol in f.free_symbols})
+        others = f.free_symbols - set(variables)
+        if others:
+            names = ", ".join(sorted(map(str, others)))
+            raise ActivationError(f"{spelled(f)} contains {names}; with {coordinates} coordinates write it in {variables}")
+        f = f.xreplace({number: sp.Rational(str(number)) for number in f.atoms(sp.Float)})
+        for variable in variables:
+            if coordinates == 2:
+                Activation.from_expr(_section(f, variable))
+        return cls(f, variables, tuple(_axis_kinks(f, variable) for variable in variables))
+
+    @property
+    def smooth(self) -> bool:
+        return not any(len(kinks) for kinks in self.kinks)
+
+    def require_integrable(self, K: np.ndarray) -> None:
+        """Refuse a covariance under which E |f| is infinite."""
+        deviation = np.sqrt(np.diagonal(K))
+        exponents = quadratic_exponents(self.expr, self.variables)
+        if exponents is not None:
+            root = _square_root(K)
+            for quadratic in exponents:
+                growth = np.linalg.eigvalsh(root.T @ quadratic @ root)[-1]
+                if growth >= 0.5:
+                    raise self._not_integrable(K)
+            return
+        for variable, scale in zip(self.variables, deviation):
+            critical = Activation.from_expr(_section(self.expr, variable)).critical_variance
+            # E |f| needs half the decay that E f^2 does
+            if scale**2 >= 2 * float(critical):
+                raise self._not_integrable(K)
+
+    def _not_integrable(self, K: np.ndarray) -> NotSquareIntegrableError:
+        at = f"variance {K[0, 0]:.6g}" if len(K) == 1 else f"covariance {K.tolist()}"
+        return NotSquareIntegrableError(f"{spelled(self.expr)} has no Gaussian expectation at {at}: it grows too fast")
+
+    def closed_value(self, K: np.ndarray) -> float | None:
+        """The closed form at this covariance, or None."""
+        square = _as_square(self.expr, self.variables)
+        if square is not None:
+            try:
+                factor = Activation.from_expr(square)
+            except ActivationError:
+                factor = None
+            if factor is not None and closed_form(factor) is not None:
+                entries = K[0, 0], K[0, -1], K[-1, -1]
+                return float(moment_table(factor, *entries, CLOSED, orders=((0, 0),))[0, 0])
+        exact = sp.Matrix(len(K), len(K), [sp.Rational(float(entry)) for entry in K.ravel()])
+        value = gaussian_expectation(self.expr, self.variables, exact)
+        return None if value is None else float(value.evalf(25))
+
+    def converged(self, K: np.ndarray, tol: float, condition: float) -> Expectation:
+        l11, l21, l22 = (float(entry[0]) for entry in cholesky_pair(*(np.array([K[i]]) for i in _corners(K))))
+        function = _compiled(self.expr, self.variables)
+
+        def total(rule: Rule) -> tuple[float, float]:
+            with np.errstate(over="ignore", invalid="ignore"):
+                if len(self.variables) == 1:
+                    z, w = outer_panels(rule, (self.kinks[0], l11)) if rule.kind == "split" else nodes_weights(rule)
+                    values = function(l11 * z) * w
+                else:
+                    z1, w1, z2, w2 = self._grid(rule, l11, l21, l22)
+                    values = function((l11 * z1)[:, None], (l21 * z1)[:, None] + l22 * z2) * w1[:, None] * w2
+            return float(values.sum()), float(np.abs(values).sum())
+
+        return _refined(total, "trapezoid" if self.smooth else "split", tol, condition, spelled(self.expr))
+
+    def _grid(self, rule: Rule, l11: float, l21: float, l22: float) -> tuple[np.ndarray, ...]:
+        if rule.kind != "split":
+            z, w = nodes_weights(rule)
+            return z, w, z[None], w[None]
+        z1, w1 = outer_panels(rule, (self.kinks[0], l11), (self.kinks[1], l21, l22))
+        return z1, w1, *inner_panels(rule, self.kinks[1], l21 * z1, l22)
+
+
+def _refined(
+    total: Callable[[Rule], tuple[float, float]],
+    kind: Literal["trapezoid", "split"],
+    tol: float,
+    condition: float,
+    name: str,
+) -> Expectation:
+    best = Expectation(np.nan, np.inf, Rule(kind, 3), condition)
+    achieved = np.inf
+    for rules in rule_ladder(kind):
+        for (rule, wider), (finer, wider_finer) in pairwise(rules):
+            value, _ = total(rule)
+            reference, scale = total(wider_finer)
+            gap = abs(value - reference) if np.isfinite(value + reference) else np.inf
+            error = gap + 16 * EPSILON * scale
+            relative = error / scale if scale > 0 else error
+            if relative < achieved or not np.isfinite(best.error):
+                best, achieved = Expectation(reference, error, wider_finer, condition), relative
+            if relative <= tol:
+                return best
+            if np.isfinite(gap) and abs(value - total(finer)[0]) <= tol * scale:
+                break  # only the radius matters now
+    raise QuadratureNotConverged(
+        f"E[{name}] was computed to {achieved:.2g} relative to E |f|, not to {tol:.2g}",
+        RuleChoice(best.rule, "inside", achieved),
+        tol,
+    )
