@@ -13,7 +13,7 @@ import sympy as sp
 from symtensor.expansion.functional import FunctionalTaylor, functional_taylor
 from symtensor.expansion.price import ExpectationFamily
 from symtensor.expansion.wick import average, covariance, gaussian_average
-from symtensor.tensor import Dimension, Index, SymmetryGroup, Tensor, TensorExpr
+from symtensor.tensor import Dimension, Index, SymmetryGroup, Tensor, TensorExpr, delta
 
 P = Dimension("P")
 a, b, c, d = AXES = P.indices("a b c d")
@@ -28,7 +28,6 @@ def _symmetric(name: str, latex: str) -> Tensor:
 phi, eta = Tensor("phi", (P,), latex=r"\phi"), Tensor("eta", (P,), latex=r"\eta")
 Sigma, G = _symmetric("Sigma", r"\Sigma"), _symmetric("G", "G")
 K0, K1, Q, Delta = _symmetric("K0", "K_0"), _symmetric("K1", "K_1"), _symmetric("Q", "Q"), _symmetric("Delta", r"\Delta")
-one = _symmetric("one", r"\mathbf{1}")  # all components 1: the shared bias
 V4 = Tensor("V4", (P,) * 4, symmetry=PAIR_SYMMETRIC, latex="V_4")
 X4 = Tensor("X4", (P,) * 4, latex="X")
 alpha, dt, gamma = sp.Symbol("alpha", real=True), sp.Symbol("dt", positive=True), sp.Symbol("gamma", real=True)
@@ -72,7 +71,8 @@ def block_noise() -> TensorExpr:
 
 def drive() -> TensorExpr:
     """Q_ab(K) = C_b + C_W E_{N(0,K)}[sigma_a sigma_b]."""
-    return C_b * one[a, b] + C_W * m(0, 0, a, b)
+    ones = delta(a, a) * delta(b, b)  # all components 1: the bias is shared by the inputs
+    return C_b * ones + C_W * m(0, 0, a, b)
 
 
 @cache
@@ -140,6 +140,7 @@ def equations() -> dict[str, TensorExpr]:
     K0_next = at_saddle(block_mean())
     V4_rate = rate(carried + made)
     return {
+        "drive": drive(),
         "K0_step": K0_next,
         "K1_transport": (linear - K1[a, b]).canonical(),
         "K1_source": source,

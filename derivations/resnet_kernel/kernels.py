@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-import sympy as sp
-
-from derivations.resnet_kernel.equations import AXES, PAIR, V4, K1, C_b, C_W, P, a, b, c, d, equations, m, response_table
+from derivations.resnet_kernel.equations import AXES, PAIR, V4, K1, P, a, b, c, d, equations, m, response_table
 from symtensor.activation import Activation, activation
 from symtensor.derivation.kernels import (
     Argument,
@@ -15,7 +13,6 @@ from symtensor.derivation.kernels import (
     Kernel,
     MomentKernel,
     OdeKernel,
-    ScalarKernel,
     ScanKernel,
     TensorKernel,
 )
@@ -61,6 +58,7 @@ def tensor_kernels() -> dict[str, TensorKernel]:
         return sum((step[name][axes] for name in increments), state[axes])
 
     table = [
+        ("drive", eq["drive"], rank2, "Q(K_0) = C_b + C_W E[sigma sigma]"),
         ("ES", m(0, 0, a, b), rank2, "E[sigma_a sigma_b] at K_0"),
         ("J", response_table(), rank4, "response of E[sigma_a sigma_b] to K_cd"),
         ("K0_step", eq["K0_step"], rank2, "K_0 one layer on"),
@@ -94,7 +92,7 @@ def _layer(name: str, title: str, covariance_calls: tuple[Assignment, ...]) -> C
     """One layer; the two variants differ in how V_4 is carried and fed."""
     calls = (
         Assignment(("m",), "moments", ("K0",)),
-        Assignment(("Q",), "drive", ("C_W", "C_b", "m.m00")),
+        _call("drive", "Q"),
         _call("ES"), _call("J"), _call("K0_step", "K0_next"),
         *covariance_calls, _call("V4_step", "V4_next"),
         _call("K1_transport"), _call("K1_source"), _call("K1_step", "K1_next"), _call("U1_model"),
@@ -115,15 +113,13 @@ def kernels(function: Activation | None = None) -> tuple[Kernel, ...]:
         _call("V4_carried", "V4_transport"), _call("V4_noise", "V4_source"),
     )  # fmt: skip
     rates = (
-        Assignment(("m",), "moments", ("K0",)), Assignment(("Q",), "drive", ("C_W", "C_b", "m.m00")),
+        Assignment(("m",), "moments", ("K0",)), _call("drive", "Q"),
         _call("K0_rate"), _call("V4_rate"), _call("K1_rate"),
     )  # fmt: skip
     flow_arguments = tuple(ARGUMENTS[key] for key in ("K0", "V4", "K1", "C_W", "C_b", "gamma"))
     flow_returns = (Argument("K0_rate", RANK2), Argument("V4_rate", RANK4), Argument("K1_rate", RANK2))
-    m00 = sp.Symbol("m00")
     return (
         MomentKernel("moments", function or activation("tanh"), MOMENTS, "weak Gaussian moments of the activation"),
-        ScalarKernel("drive", (ARGUMENTS["C_W"], ARGUMENTS["C_b"], _argument("m00")), (("Q", C_b + C_W * m00),), "Q(K_0)"),
         *tensor_kernels().values(),
         _layer("layer", "one layer of the published recursion (alpha = 1, first order in dt)", published),
         _layer("layer_exact", "one layer, exact in dt (any alpha)", exact),

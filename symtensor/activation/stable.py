@@ -131,13 +131,16 @@ _MPMATH: dict[str, Callable[..., Any]] = {
 }
 
 
-def compile_numpy(symbol: sp.Symbol, expr: sp.Expr) -> Callable[[Any], Any]:
-    """A NumPy function of one array for an expression in stable form; constants broadcast to the array's shape."""
-    raw = sp.lambdify(symbol, expr, modules=[_NUMPY, "numpy"], cse=True)
-    if expr.has(symbol):
-        return raw
-    value = float(expr)
-    return lambda x: np.full_like(np.asarray(x, dtype=float), value)
+def compile_numpy(variables: sp.Symbol | tuple[sp.Symbol, ...], expr: sp.Expr) -> Callable[..., Any]:
+    """A NumPy function of one or more arrays for an expression in stable form; the result has their broadcast shape."""
+    raw = sp.lambdify(variables, expr, modules=[_NUMPY, "numpy"], cse=True)
+
+    def function(*arrays: Any) -> np.ndarray:
+        values = raw(*arrays)
+        shape = np.broadcast_shapes(*(np.shape(array) for array in arrays))
+        return values if np.shape(values) == shape else np.broadcast_to(np.asarray(values, dtype=float), shape)
+
+    return function
 
 
 def compile_mpmath(symbol: sp.Symbol, expr: sp.Expr) -> Callable[[Any], Any]:

@@ -108,9 +108,9 @@ class Document:
         `groups` puts a line of spanning heads (text, number of columns) above `header`.
         """
         table = [[cell if isinstance(cell, (Math, Cell)) else Cell(str(cell)) for cell in row] for row in rows]
-        numeric = [_is_numeric([row[column].text for row in table]) for column in range(len(header))]
         if any(len(row) != len(header) for row in table):
             raise ValueError(f"every row must have {len(header)} cells, like the header")
+        numeric = [_is_numeric([row[column].text for row in table]) for column in range(len(header))]
         spans = "".join(
             f'<th colspan="{span}"' + (' class="group"' if _content(text) else "") + f">{_content(text)}</th>"
             for text, span in groups

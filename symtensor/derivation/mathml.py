@@ -49,7 +49,7 @@ def inline(text: str) -> str:
     html = [_inline_part(part) for part in parts]
     for index in range(1, len(parts), 2):  # a line must not begin with the punctuation that follows a formula
         mark = re.match(r"[,.;:!?)]+", parts[index + 1])
-        if mark:
+        if mark and html[index].startswith("<math"):
             html[index] = f'<span class="keep">{html[index]}{mark.group()}</span>'
             html[index + 1] = _inline_part(parts[index + 1][mark.end() :])
     return "".join(html)

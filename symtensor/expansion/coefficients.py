@@ -53,14 +53,12 @@ def add(left: Any, right: Any) -> Any:
 
 
 def product(left: Any, right: Any) -> Any:
-    """left * right, with exact scalars kept on the side that knows how to multiply."""
-    a: Any = exact(left)
-    b: Any = exact(right)
-    if isinstance(b, sympy.Integer) and not isinstance(a, sympy.Basic):
-        return a * int(b)
-    if isinstance(a, sympy.Integer) and not isinstance(b, sympy.Basic):
-        return int(a) * b
-    return a * b
+    """left * right; an exact integer meets foreign types (intervals, arrays, floats) as a plain ``int``."""
+    a, b = exact(left), exact(right)
+    factors: list[Any] = [
+        int(p) if isinstance(p, sympy.Integer) and not isinstance(q, sympy.Basic) else p for p, q in ((a, b), (b, a))
+    ]
+    return factors[0] * factors[1]
 
 
 def total(values: Iterable[Any], zero: Any) -> Any:

@@ -22,7 +22,7 @@ import sympy as sp
 
 from symtensor.activation import Activation, X
 
-__all__ = ["K11", "K12", "K22", "ClosedForm", "closed_form", "gaussian_expectation", "isserlis"]
+__all__ = ["K11", "K12", "K22", "ClosedForm", "closed_form", "gaussian_expectation", "isserlis", "quadratic_exponents"]
 
 #: Covariance of the pair (x, y): symbols of every closed form.
 K11, K22 = sp.symbols("k11 k22", nonnegative=True)
@@ -88,6 +88,17 @@ def gaussian_expectation(
     center = mean if mean is not None else sp.zeros(len(variables), 1)
     total = sp.Add(*(_tilted(term, tuple(variables), covariance, center) for term in terms))
     return _collected(_real_form(total), covariance)
+
+
+def quadratic_exponents(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> list[sp.Matrix] | None:
+    """Real symmetric G of every term polynomial * exp(x.G.x + ..) of a sum; None outside this class.
+
+    The expectation under covariance ``B B^T`` exists if every ``1 - 2 B^T G B`` is positive definite.
+    """
+    terms = _exponential_terms(expr, tuple(variables))
+    if terms is None:
+        return None
+    return [sp.hessian(term.exponent, list(variables)).applyfunc(sp.re) / 2 for term in terms]
 
 
 @dataclass(frozen=True, slots=True)

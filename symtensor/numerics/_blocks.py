@@ -27,7 +27,7 @@ _MOST_NUMBERS = 2**20  # a wide network rather fills its block to GROUPS samples
 _FEWEST, _MOST = 8, 512  # samples per block: a vector register; short runs should not pay for a long block
 _TRACKING = 40  # multiply-adds spent on single-neuron controls, per pre-activation
 
-Activation = Callable[[jax.Array], jax.Array]
+Function = Callable[[jax.Array], jax.Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class _State(NamedTuple):
 
 
 def build_block(
-    plan: Plan, law: Law, activation: Activation, *, loops: bool
+    plan: Plan, law: Law, activation: Function, *, loops: bool
 ) -> Callable[[jax.Array, jax.Array, jax.Array, Constants], jax.Array]:
     """The function `(seed words, first sample, number of samples, constants) -> sums` over one block.
 
@@ -149,7 +149,7 @@ def build_block(
 
 
 @functools.lru_cache(maxsize=16)
-def compile_block(plan: Plan, law: Law, activation: Activation, device: Any) -> Callable[..., jax.Array]:
+def compile_block(plan: Plan, law: Law, activation: Function, device: Any) -> Callable[..., jax.Array]:
     """The program of `build_block` compiled for one device; nothing runs yet."""
     program = jax.jit(build_block(plan, law, activation, loops=device.platform == "cpu"))
     sharding = jax.sharding.SingleDeviceSharding(device)
@@ -159,7 +159,7 @@ def compile_block(plan: Plan, law: Law, activation: Activation, device: Any) -> 
 
     steps, pairs, inputs = plan.depth + 1, plan.layout.pairs, plan.layout.inputs
     shapes = ((pairs,), (pairs,), (pairs, pairs), (inputs, inputs))
-    constants = Constants(*(argument(jnp.float64, steps, *shape) for shape in shapes))
+    constants = Constants(*(argument(jnp.float64, steps, *shape) for shape in shapes))  # type: ignore[arg-type]
     arguments = (argument(jnp.uint32, 2), argument(jnp.uint32), argument(jnp.int32), constants)
     return program.lower(*arguments).compile()
 

@@ -41,7 +41,7 @@ def save_state(folder: Path, state: State, fingerprint: Mapping[str, Any]) -> No
     """Write the state atomically (temporary file in the same folder, flushed, then renamed)."""
     temporary = folder / f"{FILE}.tmp"  # one name: a kill while writing leaves one stale file, overwritten next time
     label = np.frombuffer(json.dumps(dict(fingerprint), sort_keys=True).encode(), dtype=np.uint8)
-    arrays = {f"leading_{name}": array for name, array in state.leading.items()}
+    arrays: dict[str, Any] = {f"leading_{name}": array for name, array in state.leading.items()}
     try:
         with temporary.open("wb") as file:
             np.savez(file, sums=state.sums, blocks=np.int64(state.blocks), fingerprint=label, **arrays)

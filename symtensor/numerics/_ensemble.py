@@ -62,7 +62,8 @@ class LeadingOrder:
     ----------
     K : (L+1, P, P), infinite-width kernel, `K' = alpha^2 K + dt (c_b + c_w ES)`.
     ES : (L+1, P, P), `E_{N(0, K)}[sigma sigma]`, converged: an error e in it shifts the controlled means by up to n e.
-    J : (L+1, P, P, P, P), `dES_ab = sum_cd J_abcd dK_cd`. An error in it costs variance only, never bias.
+    J : (L+1, P, P, P, P), `dES_ab = sum_cd J_abcd dK_cd`. It defines U1; in K, K1, S1, V4 an error in it
+        costs variance, never bias.
     """
 
     K: Array

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal
+from functools import lru_cache
 
 import numpy as np
 import sympy as sp
@@ -16,8 +15,9 @@ from symtensor.activation.stable import compile_numpy, stable_form
 from symtensor.expansion.gaussian import closed_form, gaussian_expectation, quadratic_exponents
 from symtensor.numerics.covariance import EPSILON, cholesky_pair, condition_number, require_covariance
 from symtensor.numerics.moments import moment_table
-from symtensor.numerics.quadrature import QuadratureNotConverged, RuleChoice, rule_ladder
+from symtensor.numerics.quadrature import QuadratureNotConverged, RuleChoice
 from symtensor.numerics.reference import reference_moments
+from symtensor.numerics.refine import refine
 from symtensor.numerics.rules import CLOSED, Rule, nodes_weights
 from symtensor.numerics.split import inner_panels, outer_panels
 from symtensor.parsing import parse_expression
@@ -136,7 +136,8 @@ class _Integrand:
         exponents = quadratic_exponents(self.expr, self.variables)
         if exponents is not None:
             root = _square_root(K)
-            for quadratic in exponents:
+            for exponent in exponents:
+                quadratic = np.array(exponent.tolist(), dtype=float)
                 growth = np.linalg.eigvalsh(root.T @ quadratic @ root)[-1]
                 if growth >= 0.5:
                     raise self._not_integrable(K)
@@ -167,53 +168,81 @@ class _Integrand:
         return None if value is None else float(value.evalf(25))
 
     def converged(self, K: np.ndarray, tol: float, condition: float) -> Expectation:
-        l11, l21, l22 = (float(entry[0]) for entry in cholesky_pair(*(np.array([K[i]]) for i in _corners(K))))
-        function = _compiled(self.expr, self.variables)
+        """Quadrature refined until it stops moving."""
 
-        def total(rule: Rule) -> tuple[float, float]:
+        @lru_cache(maxsize=8)
+        def sums(rule: Rule) -> tuple[float, float]:
             with np.errstate(over="ignore", invalid="ignore"):
-                if len(self.variables) == 1:
-                    z, w = outer_panels(rule, (self.kinks[0], l11)) if rule.kind == "split" else nodes_weights(rule)
-                    values = function(l11 * z) * w
-                else:
-                    z1, w1, z2, w2 = self._grid(rule, l11, l21, l22)
-                    values = function((l11 * z1)[:, None], (l21 * z1)[:, None] + l22 * z2) * w1[:, None] * w2
-            return float(values.sum()), float(np.abs(values).sum())
+                return self.sums(K, rule)
 
-        return _refined(total, "trapezoid" if self.smooth else "split", tol, condition, spelled(self.expr))
+        def difference(rule: Rule, finer: Rule) -> float:
+            (value, _), (reference, scale) = sums(rule), sums(finer)
+            gap = abs(value - reference)
+            return (gap / scale if scale else gap) if np.isfinite(gap) else np.inf
 
-    def _grid(self, rule: Rule, l11: float, l21: float, l22: float) -> tuple[np.ndarray, ...]:
-        if rule.kind != "split":
+        rule, error = refine("trapezoid" if self.smooth else "split", difference, tol)
+        if error > tol:
+            raise QuadratureNotConverged(
+                f"E[{spelled(self.expr)}] was computed to {error:.2g} relative to E |f|, not to {tol:.2g}",
+                RuleChoice(rule, "inside", error),
+                tol,
+            )
+        value, scale = sums(rule)
+        return Expectation(value, (error + 16 * EPSILON) * scale, rule, condition)
+
+    def sums(self, K: np.ndarray, rule: Rule) -> tuple[float, float]:
+        """(E f, E |f|) by one rule."""
+        corner = (K[:1, 0], K[:1, -1], K[-1:, -1])
+        l11, l21, l22 = (float(entry[0]) for entry in cholesky_pair(*corner))
+        function = _compiled(self.expr, self.variables)
+        if len(K) == 1:
+            line = (self.kinks[0], l11, 0.0)
+            z, w = outer_panels(rule, line) if rule.kind == "split" else nodes_weights(rule)
+            values = w * function(l11 * z)
+        elif rule.kind == "split":
+            z1, w1 = outer_panels(rule, (self.kinks[0], l11, 0.0), (self.kinks[1], l21, l22))
+            z2, w2 = inner_panels(rule, self.kinks[1], l21 * z1, l22)
+            values = w1[:, None] * w2 * function((l11 * z1)[:, None], (l21 * z1)[:, None] + l22 * z2)
+        else:
             z, w = nodes_weights(rule)
-            return z, w, z[None], w[None]
-        z1, w1 = outer_panels(rule, (self.kinks[0], l11), (self.kinks[1], l21, l22))
-        return z1, w1, *inner_panels(rule, self.kinks[1], l21 * z1, l22)
+            values = w[:, None] * w * function((l11 * z)[:, None], (l21 * z)[:, None] + l22 * z)
+        return float(values.sum()), float(np.abs(values).sum())
 
 
-def _refined(
-    total: Callable[[Rule], tuple[float, float]],
-    kind: Literal["trapezoid", "split"],
-    tol: float,
-    condition: float,
-    name: str,
-) -> Expectation:
-    best = Expectation(np.nan, np.inf, Rule(kind, 3), condition)
-    achieved = np.inf
-    for rules in rule_ladder(kind):
-        for (rule, wider), (finer, wider_finer) in pairwise(rules):
-            value, _ = total(rule)
-            reference, scale = total(wider_finer)
-            gap = abs(value - reference) if np.isfinite(value + reference) else np.inf
-            error = gap + 16 * EPSILON * scale
-            relative = error / scale if scale > 0 else error
-            if relative < achieved or not np.isfinite(best.error):
-                best, achieved = Expectation(reference, error, wider_finer, condition), relative
-            if relative <= tol:
-                return best
-            if np.isfinite(gap) and abs(value - total(finer)[0]) <= tol * scale:
-                break  # only the radius matters now
-    raise QuadratureNotConverged(
-        f"E[{name}] was computed to {achieved:.2g} relative to E |f|, not to {tol:.2g}",
-        RuleChoice(best.rule, "inside", achieved),
-        tol,
-    )
+@lru_cache(maxsize=256)
+def _compiled(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> Callable[..., np.ndarray]:
+    return compile_numpy(variables, stable_form(expr))
+
+
+def _section(expr: sp.Expr, variable: sp.Symbol) -> sp.Expr:
+    """The function along one coordinate, the other held at a generic value."""
+    held = expr.subs({other: sp.Rational(37, 100) for other in (X, Y) if other != variable})
+    return held.subs(variable, X)
+
+
+def _axis_kinks(expr: sp.Expr, variable: sp.Symbol) -> np.ndarray:
+    """Where the kinked parts that depend on ``variable`` switch; they may depend on no other variable."""
+    kinks: set[float] = set()
+    for atom in expr.atoms(*KINKED):
+        if variable not in atom.free_symbols:
+            continue
+        if len(atom.free_symbols) > 1:
+            raise ActivationError(f"{spelled(atom)} has a kink along a curve; kinks here lie on lines x = c or y = c")
+        kinks.update(float(piece.lower) for piece in smooth_pieces(atom, variable)[1:])
+    return np.array(sorted(kinks))
+
+
+def _as_square(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr | None:
+    """g if f is g(x)^2, or g(x) g(y); constants aside there is nothing else a closed form of E[g g] covers."""
+    if len(variables) == 1:
+        return expr.base if isinstance(expr, sp.Pow) and expr.exp == 2 else None
+    factors = sp.Mul.make_args(expr)
+    left = sp.Mul(*(factor for factor in factors if Y not in factor.free_symbols))
+    right = sp.Mul(*(factor for factor in factors if X not in factor.free_symbols))
+    both = left * right == expr and left.xreplace({X: Y}) == right
+    return left if both and X in left.free_symbols else None
+
+
+def _square_root(K: np.ndarray) -> np.ndarray:
+    eigenvalues, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))

@@ -24,7 +24,7 @@ from symtensor.activation import Activation
 from symtensor.expansion.gaussian import K11, K12, K22, ClosedForm, closed_form
 from symtensor.numerics.covariance import CovarianceError, cholesky_pair
 from symtensor.numerics.rules import Derivatives, Rule, nodes_weights
-from symtensor.numerics.split import inner_panels, line_panels, outer_panels
+from symtensor.numerics.split import inner_panels, outer_panels
 
 __all__ = ["ORDERS", "SINGULAR", "Table", "moment_table", "resolve_derivatives"]
 
@@ -149,7 +149,7 @@ def _double_sums(
         kinks = np.array([float(kink) for kink in activation.kinks])
         for index in range(len(l11)):
             scale = float(l11[index]), float(l21[index]), float(l22[index])
-            z1, w1 = outer_panels(rule, kinks, *scale)
+            z1, w1 = outer_panels(rule, (kinks, scale[0], 0.0), (kinks, *scale[1:]))
             z2, w2 = inner_panels(rule, kinks, scale[1] * z1, scale[2])
             part = slice(index, index + 1)
             _contract(activation, (l11[part], l21[part], l22[part]), (z1, w1, z2, w2), products, result, part)
@@ -197,7 +197,7 @@ def _line_sums(
     kinks = np.array([float(kink) for kink in activation.kinks])
     for index in range(len(s)):
         if rule.kind == "split":
-            z, w = line_panels(rule, kinks, (float(s[index]), float(t[index])))
+            z, w = outer_panels(rule, (kinks, float(s[index]), 0.0), (kinks, float(t[index]), 0.0))
         else:
             z, w = nodes_weights(rule)
         values = w * sigma(s[index] * z) * sigma(t[index] * z)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from symtensor.activation import Activation
 from symtensor.expansion.gaussian import closed_form
 from symtensor.numerics.covariance import CovarianceError
 from symtensor.numerics.moments import ORDERS, Table, moment_table, on_range, resolve_derivatives
+from symtensor.numerics.refine import ROUNDING, refine
 from symtensor.numerics.rules import CLOSED, Derivatives, Rule, RuleError, nodes_weights, parse_rule
 
 __all__ = [
@@ -30,10 +29,6 @@ __all__ = [
     "rule_error",
 ]
 
-ROUNDING = 1e-14
-_RADII = (7.0, 8.5, 10.0, 12.0, 15.0, 19.0, 24.0, 30.0, 38.0, 48.0, 60.0)
-_STEP, _STEP_RATIO, _LARGEST = 0.6, 0.8, 1500
-_PANEL_NODES = (6, 8, 12, 16, 24, 32, 48)
 #: kernels and inputs looked at in the search and in the final check
 _SEARCH, _CHECK, _INPUTS = 4, 48, 10
 
@@ -110,7 +105,13 @@ def choose_rule(
         return RuleChoice(CLOSED, "inside" if activation.smooth else "hermite", ROUNDING)
     mode = derivatives if derivatives != "auto" else ("inside" if activation.smooth else "hermite")
     search, check = _Probe.of(activation, stack, _SEARCH, orders), _Probe.of(activation, stack, _CHECK, orders)
-    best = _refine(search, check, mode, tol)
+    rule, error = refine(
+        "trapezoid" if activation.smooth else "split",
+        lambda rule, finer: search.difference(rule, finer, mode),
+        tol,
+        lambda rule, finer: check.difference(rule, finer, mode),
+    )
+    best = RuleChoice(rule, mode, error)
     if best.error <= tol:
         return best
     raise QuadratureNotConverged(
@@ -177,45 +178,6 @@ def _verified(activation: Activation) -> bool:
     if not all(np.abs(closed[o] - direct[o]) <= 1e-8 * (np.abs(closed[o]) + size) for o in closed):
         raise ArithmeticError(f"the closed form of {activation.name!r} disagrees with quadrature: {closed} and {direct}")
     return True
-
-
-def _refine(search: _Probe, check: _Probe, mode: Derivatives, tol: float) -> RuleChoice:
-    """Refine the nodes until they do not matter, then widen the radius until it does not; the best rule met."""
-    kind = "trapezoid" if search.activation.smooth else "split"
-    best = RuleChoice(_rule(kind, _RADII[0], 0), mode, np.inf)
-    level = 0
-    for radius, wider in pairwise(_RADII):
-        while level < _levels(kind, radius):
-            rule, finer = _rule(kind, radius, level), _rule(kind, radius, level + 1)
-            nodes = search.difference(rule, finer, mode)
-            if nodes > tol:
-                best = min(best, RuleChoice(rule, mode, max(nodes, ROUNDING)), key=lambda choice: choice.error)
-                level += 1
-                continue
-            # now nodes and radius at once, at all the kernels of the check: the difference sees both errors
-            both = _rule(kind, wider, level + 1)
-            if search.difference(rule, both, mode) > tol:
-                break
-            error = max(check.difference(rule, both, mode), ROUNDING)
-            best = min(best, RuleChoice(rule, mode, error), key=lambda choice: choice.error)
-            if error <= tol:
-                return best
-            level += 1
-        else:
-            return best
-    return best
-
-
-def _rule(kind: Literal["trapezoid", "split"], radius: float, level: int) -> Rule:
-    if kind == "split":
-        return Rule(kind, _PANEL_NODES[level], radius)
-    return Rule(kind, 2 * int(np.ceil(radius / (_STEP * _STEP_RATIO**level))) + 1, radius)
-
-
-def _levels(kind: Literal["trapezoid", "split"], radius: float) -> int:
-    if kind == "split":
-        return len(_PANEL_NODES) - 1
-    return int(np.log(_LARGEST * _STEP / (2 * radius)) / -np.log(_STEP_RATIO))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,31 +11,32 @@ import numpy as np
 
 from symtensor.numerics.rules import Rule, panel_nodes, uniform_edges
 
-__all__ = ["inner_panels", "line_panels", "outer_panels"]
+__all__ = ["inner_panels", "outer_panels"]
 
 
-def line_panels(rule: Rule, kinks: np.ndarray, scales: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights in one coordinate z for functions of ``scale * z``, for several scales at once."""
-    points = [kinks / scale for scale in scales if scale != 0]
+#: kinks c of a factor that depends on l1 z1 + l2 z2, as (kinks, l1, l2)
+Line = tuple[np.ndarray, float, float]
+
+
+def outer_panels(rule: Rule, *lines: Line) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights in z1, once z2 is integrated out: edges at ``c/l1``, graded if the kink is smeared by z2."""
+    points = []
+    for kinks, l1, l2 in lines:
+        if l1:
+            offsets = _graded(l2 / abs(l1))
+            points.append((kinks[:, None] / l1 + offsets).ravel())
     return panel_nodes(_edges(rule.radius, points), rule.n)
 
 
-def outer_panels(rule: Rule, kinks: np.ndarray, l11: float, l21: float, l22: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights in z1, graded around the crossings of the y factor."""
-    points = [kinks / l11] if l11 else []
-    if l21:
-        width = l22 / abs(l21)
-        steps = [0.0]
-        while width * 2 ** len(steps) < 2.0 and len(steps) < 60:
-            steps.append(width * 2 ** (len(steps) - 1))
-        offsets = np.array([*(-np.array(steps[:0:-1])), *steps])
-        points.append((kinks[:, None] / l21 + offsets).ravel())
-    return panel_nodes(_edges(rule.radius, points), rule.n)
+def _graded(width: float) -> np.ndarray:
+    """Distances from a crossing: 0 and +- width 2^j up to the panel width 1."""
+    if width <= 0:
+        return np.zeros(1)
+    steps = width * 2.0 ** np.arange(max(0, int(np.ceil(-np.log2(width))) + 1))
+    return np.concatenate([-steps[::-1], [0.0], steps])
 
 
-def inner_panels(
-    rule: Rule, kinks: np.ndarray, shift: np.ndarray, l22: float
-) -> tuple[np.ndarray, np.ndarray]:
+def inner_panels(rule: Rule, kinks: np.ndarray, shift: np.ndarray, l22: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights in z2 for each shift ``l21 z1``: arrays of shape (len(shift), nodes)."""
     edges = np.broadcast_to(uniform_edges(rule.radius), (len(shift), 2 * int(np.ceil(rule.radius)) + 1))
     if l22 > 0:

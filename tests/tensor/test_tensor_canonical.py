@@ -145,11 +145,11 @@ def test_a_large_sum_takes_little_work(images):
 
 
 def test_equivalent_prefixes_are_merged(images):
-    """A star of degree 7 has 7! equally good orders of its ends, of which at most the 2^7 subsets are looked at."""
+    """A star of degree 7 has 7! equally good orders of its ends; without merging each would cost 7! images more."""
     star = Tensor("Y", (P,) * 7, symmetry=SymmetryGroup.symmetric(7))
     ends = [P.index(f"s{k}") for k in range(7)]
     assert len((star[tuple(ends)] * product(v[end] for end in ends)).sum(*ends).canonical().terms) == 1
-    assert len(images) < 7 * 2**7 + 5040 * 2**7
+    assert len(images) < 60_000
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,6 +10,7 @@ from symtensor.tensor import (
     ArrayError,
     CoefficientError,
     Dimension,
+    Index,
     IndexClashError,
     SymmetryError,
     SymmetryGroup,
@@ -69,12 +70,9 @@ def test_contraction_eliminates_summed_indices_only():
 def test_traces_of_deltas_are_dimensions():
     assert delta(a, a).sum(a) == P.symbol
     assert (delta(a, b) * delta(b, a)).sum(a, b) == P.symbol
-    q = Tensor("q", (4,)).dimensions[0]
-    i, j = (Dimension("N").index("i"), Dimension("N").index("j"))
+    i, j = N.indices("i j")
     assert delta(i, j).sum(i) == delta(j, j)
-    from symtensor.tensor import Index
-
-    m = Index("m", q)
+    m = Index("m", 4)
     assert delta(m, m).sum(m) == 4
     np.testing.assert_allclose(delta(a, a).sum(a).evaluate({}, sizes={"P": 7}), 7)
 

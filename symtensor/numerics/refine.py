@@ -1,0 +1,82 @@
+"""Refine a quadrature rule until the answer stops moving: nodes first, then the radius."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from symtensor.numerics.rules import Rule
+
+__all__ = ["ROUNDING", "refine"]
+
+ROUNDING = 1e-14
+_RADII = (7.0, 8.5, 10.0, 12.0, 15.0, 19.0, 24.0, 30.0, 38.0, 48.0, 60.0)
+_STEP, _STEP_RATIO, _LARGEST = 0.6, 0.8, 1500
+_PANEL_NODES = (6, 8, 12, 16, 24, 32, 48)
+
+Refinable = Literal["trapezoid", "split"]
+
+
+def refine(
+    kind: Refinable,
+    difference: Callable[[Rule, Rule], float],
+    tol: float,
+    confirm: Callable[[Rule, Rule], float] | None = None,
+) -> tuple[Rule, float]:
+    """The cheapest rule of a family whose relative difference to a finer and wider one is at most ``tol``.
+
+    Parameters
+    ----------
+    kind
+        Family of rules.
+    difference
+        Relative difference of the results of two rules.
+    tol
+        Aim.
+    confirm
+        A dearer difference that has the last word (default: ``difference``).
+
+    Returns
+    -------
+    (rule, error)
+        The best rule met if none reaches ``tol``.
+    """
+    confirm = confirm or difference
+    best, least, level = _rule(kind, _RADII[0], 0), np.inf, 0
+    for radius, wider in pairwise(_RADII):
+        while level < _levels(kind, radius):
+            rule = _rule(kind, radius, level)
+            error, narrow = difference(rule, _rule(kind, radius, level + 1)), False
+            if error <= tol:
+                # nodes and radius at once: this difference sees both errors
+                both = _rule(kind, wider, level + 1)
+                error = difference(rule, both)
+                narrow = error > tol
+                if not narrow:
+                    error = confirm(rule, both)
+            error = max(error, ROUNDING)
+            if error < least:
+                best, least = rule, error
+            if error <= tol:
+                return best, least
+            if narrow:
+                break
+            level += 1
+        else:
+            break
+    return best, least
+
+
+def _rule(kind: Refinable, radius: float, level: int) -> Rule:
+    if kind == "split":
+        return Rule(kind, _PANEL_NODES[level], radius)
+    return Rule(kind, 2 * int(np.ceil(radius / (_STEP * _STEP_RATIO**level))) + 1, radius)
+
+
+def _levels(kind: Refinable, radius: float) -> int:
+    if kind == "split":
+        return len(_PANEL_NODES) - 1
+    return int(np.log(_LARGEST * _STEP / (2 * radius)) / -np.log(_STEP_RATIO))

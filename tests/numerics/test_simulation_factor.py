@@ -1,0 +1,51 @@
+"""Semidefinite factors: exact for singular matrices, equal rows for equal inputs."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symtensor.numerics._factor import semidefinite_factor
+
+
+def factor(*matrices: np.ndarray) -> np.ndarray:
+    return np.moveaxis(np.asarray(semidefinite_factor(jnp.asarray(np.stack(matrices, axis=-1)))), -1, 0)
+
+
+def test_positive_definite_is_the_cholesky_factor():
+    matrices = [np.cov(np.random.default_rng(k).normal(size=(4, 20))) for k in range(3)]
+    assert np.allclose(factor(*matrices), np.linalg.cholesky(np.stack(matrices)), rtol=1e-13, atol=1e-14)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 4), st.integers(0, 2**32 - 1), st.sampled_from([1e-150, 1e-6, 1.0, 1e12]))
+def test_any_rank_is_reproduced(rank, seed, scale):
+    root = np.random.default_rng(seed).normal(size=(4, rank)) * np.sqrt(scale)
+    matrix = root @ root.T
+    (result,) = factor(matrix)
+    assert np.array_equal(result, np.tril(result))
+    # a dropped pivot is below 4 eps of its diagonal, so that an element is off by at most the root of that
+    assert np.allclose(result @ result.T, matrix, rtol=0, atol=1e-7 * scale * max(1.0, np.abs(root).max() ** 2 / scale))
+
+
+def test_rank_deficient_examples_to_rounding():
+    duplicate = np.array([[2.0, 2.0, 0.3], [2.0, 2.0, 0.3], [0.3, 0.3, 0.7]]) / 3
+    doubled = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) / 7
+    zero_input = np.diag([0.0, 1.1, 0.0])
+    constant = np.full((3, 3), 0.1)
+    for matrix, rank in ((duplicate, 2), (doubled, 1), (zero_input, 1), (constant, 1), (np.zeros((3, 3)), 0)):
+        (result,) = factor(matrix)
+        assert np.allclose(result @ result.T, matrix, rtol=4e-16, atol=0)
+        assert (np.abs(result).max(axis=0) > 0).sum() == rank
+        assert np.isfinite(result).all()
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 2.7, 1e-8])
+def test_equal_inputs_have_bitwise_equal_rows(value):
+    matrix = np.array([[1.0, 0.2, 1.0, 0.2], [0.2, 0.9, 0.2, 0.9], [1.0, 0.2, 1.0, 0.2], [0.2, 0.9, 0.2, 0.9]]) * value
+    (result,) = factor(matrix)
+    assert np.array_equal(result[0], result[2])
+    assert np.array_equal(result[1], result[3])
