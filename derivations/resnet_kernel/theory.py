@@ -76,14 +76,14 @@ def solve(request: Request) -> Theory:
 
 
 def _automatic(request: Request) -> Theory:
-    expected = _expected_kernels(request)
+    expected, target = _expected_kernels(request), request.tol
     for _ in range(_ROUNDS):
-        choice = choose_rule(request.activation, expected, request.tol, request.derivatives)
+        choice = choose_rule(request.activation, expected, target, request.derivatives)
         module, arrays = _evaluate(request, choice.rule, choice.derivatives)
-        error = choice.error if choice.rule == CLOSED else _moment_error(request, arrays, choice)
+        error = choice.error if choice.rule == CLOSED else max(choice.error, _moment_error(request, arrays, choice))
         if error <= request.tol:
             break
-        expected = arrays["K0"]
+        expected, target = arrays["K0"], max(0.3 * target * request.tol / error, 1e-13)
     else:
         raise QuadratureNotConverged(
             f"the moments of {request.activation.name!r} along the layers are known to {error:.2g}, not {request.tol:.2g}",

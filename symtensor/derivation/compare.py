@@ -175,7 +175,8 @@ def _ratio(difference: np.ndarray, se: np.ndarray) -> np.ndarray:
     """difference / se, with 0 / 0 = 0 and x / 0 = +-inf; NaN only where a number is not known."""
     known = np.where(se > 0, se, 1.0)
     at_zero = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
-    ratio = np.where(se == 0, at_zero, difference / known)
+    with np.errstate(over="ignore"):  # infinite is the right answer there
+        ratio = np.where(se == 0, at_zero, difference / known)
     return np.where(np.isnan(difference) | np.isnan(se), np.nan, ratio)
 
 

@@ -203,7 +203,7 @@ def _as_cell(value: str | Math) -> Math | Cell:
 def _content(value: str | Math | Cell) -> str:
     if isinstance(value, Math):
         return inline(value.text)
-    return escape(value.text if isinstance(value, Cell) else value)
+    return escape(value.text if isinstance(value, Cell) else value, quote=False)
 
 
 def _row(tag: str, cells: Sequence[Math | Cell], numeric: Sequence[bool]) -> str:

@@ -59,8 +59,8 @@ def _inline_part(part: str) -> str:
     if len(part) > 2 and part[0] == part[-1] == "$":
         return mathml(part[1:-1])
     if len(part) > 2 and part[0] == part[-1] == "`":
-        return f"<code>{escape(part[1:-1])}</code>"
-    return escape(part.replace("\\$", "$"))
+        return f"<code>{escape(part[1:-1], quote=False)}</code>"
+    return escape(part.replace("\\$", "$"), quote=False)
 
 
 def _convert(latex: str, display: bool) -> Element | None:

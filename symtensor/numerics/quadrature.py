@@ -5,6 +5,7 @@ Errors are relative to the scale of each table: the largest |m_ij| over the pair
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -107,9 +108,9 @@ def choose_rule(
     search, check = _Probe.of(activation, stack, _SEARCH, orders), _Probe.of(activation, stack, _CHECK, orders)
     rule, error = refine(
         "trapezoid" if activation.smooth else "split",
-        lambda rule, finer: search.difference(rule, finer, mode),
+        search.comparison(mode),
         tol,
-        lambda rule, finer: check.difference(rule, finer, mode),
+        check.comparison(mode),
     )
     best = RuleChoice(rule, mode, error)
     if best.error <= tol:
@@ -206,8 +207,10 @@ class _Probe:
             table = moment_table(self.activation, self.k11, self.k12, self.k22, rule, mode, self.orders)
             return on_range(table, self.k11, self.k12, self.k22) if comparable else table
 
-    def difference(self, rule: Rule, finer: Rule, mode: Derivatives) -> float:
-        return self.distance(self.table(rule, mode), self.table(finer, mode), mode)
+    def comparison(self, mode: Derivatives) -> Callable[[Rule, Rule], float]:
+        """Relative difference of two rules; tables are kept while the refinement comes back to them."""
+        table = lru_cache(maxsize=4)(lambda rule: self.table(rule, mode))
+        return lambda rule, finer: self.distance(table(rule), table(finer), mode)
 
     def distance(self, table: Table, reference: Table, mode: Derivatives) -> float:
         worst = 0.0

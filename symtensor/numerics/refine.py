@@ -1,4 +1,4 @@
-"""Refine a quadrature rule until the answer stops moving: nodes first, then the radius."""
+"""Refine a quadrature rule until the answer stops moving: nodes and radius."""
 
 from __future__ import annotations
 
@@ -49,20 +49,17 @@ def refine(
     for radius, wider in pairwise(_RADII):
         while level < _levels(kind, radius):
             rule = _rule(kind, radius, level)
-            error, narrow = difference(rule, _rule(kind, radius, level + 1)), False
+            nodes = difference(rule, _rule(kind, radius, level + 1))
+            tail = difference(rule, _rule(kind, wider, level))
+            error = max(nodes, tail, ROUNDING)
             if error <= tol:
-                # nodes and radius at once: this difference sees both errors
-                both = _rule(kind, wider, level + 1)
-                error = difference(rule, both)
-                narrow = error > tol
-                if not narrow:
-                    error = confirm(rule, both)
-            error = max(error, ROUNDING)
+                error = max(confirm(rule, _rule(kind, wider, level + 1)), ROUNDING)
             if error < least:
                 best, least = rule, error
             if error <= tol:
                 return best, least
-            if narrow:
+            # cutting off a tail also spoils the convergence in the nodes, so the radius comes first if it matters
+            if tail > tol and tail > 0.1 * nodes:
                 break
             level += 1
         else:

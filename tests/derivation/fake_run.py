@@ -42,7 +42,9 @@ STEPS = (
         ),
         (PASSING,),
     ),
-    Step("Price's theorem", "Derivatives in the covariance.", (Equation(r"\frac{\partial Q}{\partial K_{ab}} = \chi"),)),
+    Step(
+        "Price's theorem", "Derivatives in the covariance.", (Equation(r"\frac{\partial Q}{\partial K_{ab}} = \chi"),)
+    ),
 )
 CITATION = Citation("price1958", "Robert Price", "A useful theorem", "IRE Trans. Inf. Theory 4, 69", 1958)
 
@@ -88,7 +90,15 @@ def hierarchy_run(inputs: int = 1, depth: int = 8, simulated: bool = True, **cha
     values: dict = {
         "derivation": derivation(),
         "steps": STEPS,
-        "parameters": {"activation": "tanh", "c_w": 2.0, "dt": 0.25, "depth": depth, "width": 64, "samples": 4096, "seed": 0},
+        "parameters": {
+            "activation": "tanh",
+            "c_w": 2.0,
+            "dt": 0.25,
+            "depth": depth,
+            "width": 64,
+            "samples": 4096,
+            "seed": 0,
+        },
         "inputs": "digits of scikit-learn, first 2 rows",
         "t": t,
         "theory": theory,
@@ -127,4 +137,14 @@ def simulation(k0: np.ndarray, v4: np.ndarray, k1: np.ndarray, u1: np.ndarray) -
     )
 
 
-__all__ = ["CITATION", "FAILING", "PASSING", "STEPS", "Estimate", "Simulation", "derivation", "hierarchy_run", "replace"]
+__all__ = [
+    "CITATION",
+    "FAILING",
+    "PASSING",
+    "STEPS",
+    "Estimate",
+    "Simulation",
+    "derivation",
+    "hierarchy_run",
+    "replace",
+]

@@ -62,7 +62,9 @@ def full() -> Document:
     document.table(["name", "value"], [["a", "1.5"], ["b", Cell("-2", "bad")]], "Caption $z$.")
     document.table(["", "x", "y"], [["r", "1", "2"]], groups=[("", 1), (Math("$K$"), 2)])
     document.figure(small_figure(), "A line.").figure(small_figure(), "Again.")
-    document.code("if a < b & c:\n    pass").note("careful", "warning").check(True, "n", "s", "d").check(False, "n", "s")
+    document.code("if a < b & c:\n    pass").note("careful", "warning").check(True, "n", "s", "d").check(
+        False, "n", "s"
+    )
     with document.details("More"):
         document.paragraph("hidden")
     return document

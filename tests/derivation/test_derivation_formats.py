@@ -53,7 +53,8 @@ def test_the_shown_error_is_the_error_to_two_digits(mean, se):
 
 
 @pytest.mark.parametrize(
-    ("z", "text"), [(1.234, "1.23"), (-12.345, "-12.35"), (123.4, "123"), (1e5, "1.0e+05"), (math.inf, "∞"), (math.nan, "–")]
+    ("z", "text"),
+    [(1.234, "1.23"), (-12.345, "-12.35"), (123.4, "123"), (1e5, "1.0e+05"), (math.inf, "∞"), (math.nan, "–")],
 )
 def test_zscore(z, text):
     assert zscore(z) == text

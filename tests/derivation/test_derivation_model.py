@@ -10,7 +10,11 @@ from symtensor.derivation.model import Check, CheckOutcome, Step, run_checks
 def test_checks_run_in_order_and_know_their_step(fake):
     steps = (Step("one", "", (), (fake.PASSING, fake.FAILING)), Step("two", "", (), (fake.PASSING,)))
     results = run_checks(steps)
-    assert [(r.step, r.title, r.outcome.passed) for r in results] == [(1, "one", True), (1, "one", False), (2, "two", True)]
+    assert [(r.step, r.title, r.outcome.passed) for r in results] == [
+        (1, "one", True),
+        (1, "one", False),
+        (2, "two", True),
+    ]
 
 
 def test_a_check_that_raises_has_failed_and_says_how():

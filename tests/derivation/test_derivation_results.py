@@ -66,7 +66,10 @@ def test_labels_must_fit(build, message):
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"x": Labelled(np.ones(2), ("a",)), "y": Labelled(np.ones(3), ("a",))}, "axis 'a' has length 2 in 'x' but 3 in 'y'"),
+        (
+            {"x": Labelled(np.ones(2), ("a",)), "y": Labelled(np.ones(3), ("a",))},
+            "axis 'a' has length 2 in 'x' but 3 in 'y'",
+        ),
         ({"x y": Labelled(np.ones(2), ("a",))}, "'x y' cannot be a name"),
         ({"x": Labelled(np.array([2**40]), ("a",))}, "beyond 32 bits"),
         ({"x": Labelled(np.array([1j]), ("a",))}, "dtype complex128 cannot be stored"),

@@ -16,7 +16,7 @@ def stored(samples: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Per-sample values of a correlated toy problem, `(samples, depths, M)`; c has known mean 0, r is small."""
     rng = np.random.default_rng(seed)
     shape = (samples, DEPTHS, LAYOUT.pairs)
-    mixing = rng.normal(size=(LAYOUT.pairs, LAYOUT.pairs))
+    mixing = np.random.default_rng(99).normal(size=(LAYOUT.pairs, LAYOUT.pairs))
     cg, cs = rng.normal(size=shape) @ mixing, rng.normal(size=shape)
     rg, rs = 0.3 * cg**2 + 0.1 * rng.normal(size=shape), 0.2 * rng.normal(size=shape) + 0.05
     first, second = LAYOUT.quad
@@ -129,15 +129,13 @@ def test_unequal_groups():
 
 
 def test_standard_errors_are_the_scatter_of_repetitions():
-    """Over 300 repetitions of 100 samples the mean squared error equals the mean jackknife variance."""
-    repeated = [reduce_samples(stored(100, seed=k) | {}, RESPONSE) for k in range(300)]
+    """Over 400 repetitions of 80 samples the variance of an estimate is the mean of its squared standard error."""
+    repeated = [reduce_samples(stored(80, seed=k), RESPONSE) for k in range(400)]
     for kind, name in (("controlled", "V4"), ("plain", "V4"), ("controlled", "U1"), ("plain", "K1")):
         means = np.stack([getattr(r, kind)[name].mean[1] for r in repeated])
         variances = np.stack([getattr(r, kind)[name].se[1] ** 2 for r in repeated])
-        if name == "V4":  # every repetition has its own mixing: compare deviations in units of the error
-            continue
         ratio = means.var(axis=0, ddof=1) / variances.mean(axis=0)
-        assert np.all((ratio > 0.5) & (ratio < 2.0)), (name, ratio)
+        assert np.all((ratio > 0.7) & (ratio < 1.3)), (kind, name, ratio)
 
 
 def test_few_samples():
