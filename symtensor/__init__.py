@@ -21,8 +21,8 @@ _PUBLIC = {
     "Derivation": "symtensor.derivation.model",
     "Dimension": "symtensor.tensor",
     "Index": "symtensor.tensor",
-    "OrderTerm": "symtensor.expansion.order_term",
-    "Series": "symtensor.expansion.series",
+    "OrderTerm": "symtensor.expansion",
+    "Series": "symtensor.expansion",
     "SymmetryGroup": "symtensor.tensor",
     "Tensor": "symtensor.tensor",
     "TensorExpr": "symtensor.tensor",
@@ -31,8 +31,8 @@ _PUBLIC = {
     "derivations": "symtensor.derivation.registry",
     "expect": "symtensor.numerics.expectation",
     "isserlis": "symtensor.expansion.gaussian",
-    "series": "symtensor.expansion.series",
-    "taylor": "symtensor.expansion.taylor",
+    "series": "symtensor.expansion",
+    "taylor": "symtensor.expansion",
 }
 
 __all__ = ["__version__", "citation", *_PUBLIC]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -30,7 +30,8 @@ def _phi(u: sp.Expr) -> sp.Expr:
     return (1 + sp.erf(u / sp.sqrt(2))) / 2
 
 
-def _leaky_relu(u: sp.Expr, slope: sp.Expr = sp.Rational(1, 100)) -> sp.Expr:
+def _leaky_relu(u: sp.Expr, slope: sp.Expr | None = None) -> sp.Expr:
+    slope = sp.Rational(1, 100) if slope is None else slope
     return slope * u + (1 - slope) * sp.Max(0, u)
 
 
@@ -39,7 +40,7 @@ _ONE: dict[str, Callable[[sp.Expr], sp.Expr]] = {
     "sin": sp.sin, "cos": sp.cos, "tan": sp.tan, "atan": sp.atan, "arctan": sp.atan,
     "sinh": sp.sinh, "cosh": sp.cosh, "tanh": sp.tanh, "asinh": sp.asinh, "arcsinh": sp.asinh,
     "erf": sp.erf, "erfc": sp.erfc, "Abs": sp.Abs, "abs": sp.Abs, "sign": sp.sign,
-    "Heaviside": lambda u: sp.Heaviside(u, sp.Rational(1, 2)),
+    "Heaviside": lambda u: sp.Heaviside(u, sp.S.Half),
     "relu": lambda u: sp.Max(0, u),
     "sigmoid": lambda u: 1 / (1 + sp.exp(-u)),
     "softplus": lambda u: sp.log(1 + sp.exp(u)),

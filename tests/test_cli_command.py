@@ -184,7 +184,8 @@ def test_help_of_a_derivation_teaches(seen, capsys):
     assert cli.main(["run", "toy", "--help"]) == 0
     text = capsys.readouterr().out
     for part in (
-        "usage: symtensor run toy [options]", "A toy derivation", "One line about it.", "network:", "numerics:", "output:",
+        "usage: symtensor run toy [options]", "A toy derivation", "One line about it.", "network:", "numerics:",
+        "output:",
         "--depth DEPTH", "number of layers (default: 4)", "step, 100% of a layer (default: 0.5)", "inside|hermite",
         "--out DIR", "the smallest run", "symtensor run toy --depth 1", "report.html   the report",
     ):  # fmt: skip
@@ -255,7 +256,7 @@ def test_the_command_line_and_only_it_turns_on_64_bit_floats():
 
 
 def test_the_number_of_cpu_devices_is_the_number_of_cores_unless_the_user_said_otherwise():
-    code = "import symtensor.cli as c; c.prepare_jax(); import os; print(os.environ.get('JAX_NUM_CPU_DEVICES'), c._cores())"
+    code = "import os, symtensor.cli as c; c.prepare_jax(); print(os.environ.get('JAX_NUM_CPU_DEVICES'), c._cores())"
     given, cores = python("-c", code).stdout.split()
     assert given == cores
     assert python("-c", code, JAX_NUM_CPU_DEVICES="3").stdout.split()[0] == "3"

@@ -28,6 +28,7 @@ from symtensor.tensor import Factor, Index, Term
 
 from ..analyse import signatures
 from ..errors import GenerationError
+from ..lower.moments import method_of
 from ..spec import ModuleSpec
 from .moment_oracle import oracle_moments
 
@@ -84,7 +85,8 @@ class ReferenceBackend:
     def _moment(self, kernel: MomentKernel, K: Array) -> Values:
         key = (kernel.name, tuple(map(str, K.ravel())))
         if key not in self._moments:
-            self._moments[key] = oracle_moments(kernel, K, self.spec.rule, self.spec.derivatives, self.digits)
+            method = method_of(kernel, self.spec.rule, self.spec.derivatives)
+            self._moments[key] = oracle_moments(kernel, K, method, self.digits)
         table = self._moments[key]
         return {f"m{i}{j}": table[i, j] for i, j in kernel.orders}
 

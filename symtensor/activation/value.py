@@ -133,14 +133,21 @@ class Activation:
         self._check_order(k)
         if k == 0:
             return self.expr
-        branches = [(sp.diff(piece.expr, X, k), X < piece.upper) for piece in self.pieces[:-1]]
+        branches = [(sp.diff(piece.expr, X, k), piece.upper > X) for piece in self.pieces[:-1]]
         last = sp.diff(self.pieces[-1].expr, X, k)
         return sp.Piecewise(*branches, (last, True)) if branches else last
 
     def stable_derivatives(self, k: int = 0) -> tuple[sp.Expr, ...]:
-        """The k-th derivative on each piece, in the cancellation-free heads of :mod:`symtensor.activation.stable`."""
-        self._check_order(k)
+        """The k-th derivative on each smooth piece, in the cancellation-free heads of ``symtensor.activation.stable``."""
         return _stable_derivatives(self, k)
+
+    def jumps(self, k: int) -> tuple[sp.Expr, ...]:
+        """Jump of the k-th derivative at each kink, right minus left: the weights of the delta terms of order k + 1."""
+        return _jumps(self, k)
+
+    def smooth_part(self, k: int = 0) -> Callable[[Any], np.ndarray]:
+        """Like :meth:`numpy_function`, for the k-th derivative between the kinks: its delta terms are left out."""
+        return _numpy_function(self, k)
 
     def numpy_function(self, k: int = 0) -> Callable[[Any], np.ndarray]:
         """A vectorised float64 function for the k-th weak derivative, without overflow or cancellation.
@@ -183,7 +190,7 @@ def _in_x(expr: sp.Basic) -> sp.Expr:
     others = {symbol for symbol in expr.free_symbols if str(symbol) != "x"}
     if others:
         raise ActivationError(f"{spelled(expr)} contains {', '.join(sorted(map(str, others)))}; the only variable is x")
-    expr = expr.xreplace({symbol: X for symbol in expr.free_symbols})
+    expr = expr.xreplace(dict.fromkeys(expr.free_symbols, X))
     return expr.xreplace({number: sp.Rational(str(number)) for number in expr.atoms(sp.Float)})  # type: ignore[return-value]
 
 
@@ -197,7 +204,9 @@ def _check_heads(expr: sp.Expr) -> None:
             stack += [value for value, _ in node.args]  # type: ignore[misc]
             continue
         if not isinstance(node, _ALLOWED):
-            raise ActivationError(f"{type(node).__name__} in {spelled(expr)} is not among the functions an activation may use")
+            raise ActivationError(
+                f"{type(node).__name__} in {spelled(expr)} is not among the functions an activation may use"
+            )
         stack += [node.args[0]] if isinstance(node, sp.Heaviside) else list(node.args)
 
 
@@ -209,13 +218,18 @@ def _critical_variance(activation: Activation) -> sp.Expr:
 @lru_cache(maxsize=256)
 def _weak_order(activation: Activation) -> float:
     """The first order at which some kink has a jump: that derivative is a function, the next one has a delta."""
-    order = float("inf")
-    for left, right in zip(activation.pieces[:-1], activation.pieces[1:]):
-        difference, jump = right.expr - left.expr, 0
-        while jump <= 12 and sp.simplify(sp.diff(difference, X, jump).subs(X, right.lower)) == 0:
-            jump += 1
-        order = min(order, jump)
+    if activation.smooth:
+        return float("inf")
+    order = 0
+    while order < 12 and all(jump == 0 for jump in activation.jumps(order)):
+        order += 1
     return order
+
+
+@lru_cache(maxsize=1024)
+def _jumps(activation: Activation, k: int) -> tuple[sp.Expr, ...]:
+    pairs = zip(activation.pieces[:-1], activation.pieces[1:])
+    return tuple(sp.simplify(sp.diff(right.expr - left.expr, X, k).subs(X, right.lower)) for left, right in pairs)
 
 
 @lru_cache(maxsize=1024)

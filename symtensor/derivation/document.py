@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from symtensor.derivation.linebreak import LINE
 from symtensor.derivation.mathml import inline, mathml
 from symtensor.derivation.style import STYLE
 
@@ -84,7 +85,8 @@ class Document:
     def equation(self, latex: str, label: str = "") -> Document:
         """A displayed equation with an optional label at the right margin."""
         mark = f'<span class="label">({escape(label)})</span>' if label else ""
-        return self._add(f'<div class="equation"><div class="body">{mathml(latex, display=True)}</div>{mark}</div>')
+        body = mathml(latex, display=True, line=LINE - max(len(label) - 8, 0))
+        return self._add(f'<div class="equation"><div class="body">{body}</div>{mark}</div>')
 
     def items(self, texts: Iterable[str], ordered: bool = False) -> Document:
         """A list of prose items."""

@@ -11,7 +11,7 @@ from symtensor.derivation.compare import FAMILY_LEVEL, POWER
 from symtensor.derivation.derivation_document import add_citations, add_statement, add_steps
 from symtensor.derivation.document import Cell, Document, Math
 from symtensor.derivation.formats import number
-from symtensor.derivation.hierarchy_run import HierarchyRun, component_name, components, shown_depths
+from symtensor.derivation.hierarchy_run import HierarchyRun, Quantity, component_name, components, shown_depths
 from symtensor.derivation.hierarchy_tables import (
     depth_rows,
     gain_rows,
@@ -82,10 +82,10 @@ def _add_summary(document: Document, run: HierarchyRun, checks: Sequence[CheckRe
     if run.simulation is None:
         document.note("No simulation was asked for (`--samples 0`): the numbers below are theory only.")
         return
-    document.items(_sentence(quantity.latex, cells) for quantity, cells in verdict_rows(run))
+    document.items(_sentence(quantity, cells) for quantity, cells in verdict_rows(run))
 
 
-def _sentence(latex: str, cells: Sequence[str | Cell | Math]) -> str:
+def _sentence(quantity: Quantity, cells: Sequence[str | Cell | Math]) -> str:
     largest, threshold, outcome, _, _, alternative = (cell if isinstance(cell, str) else cell.text for cell in cells)
     figures = f"largest |z| {largest}, threshold {threshold}"
     meanings = {
@@ -94,13 +94,13 @@ def _sentence(latex: str, cells: Sequence[str | Cell | Math]) -> str:
         "no power": f"no power: the standard errors are too large to tell it from: {alternative} ({figures})",
         "not rejected": f"not rejected ({figures})",
     }
-    return f"${latex}$: {meanings[outcome]}."
+    return f"${quantity.latex}$ ({quantity.meaning}): {meanings[outcome]}."
 
 
 def _add_question(document: Document, run: HierarchyRun) -> None:
     document.heading("What was asked")
     pairs = [(Math(f"`{key}`"), _shown(value)) for key, value in run.parameters.items()]
-    document.definitions([*pairs, ("inputs", run.inputs)])
+    document.definitions([*pairs, ("input data", run.inputs)])
     if run.count > 1 and run.labels:
         document.paragraph("Inputs, numbered as in the tables:")
         document.items((_literal(label) for label in run.labels[:50]), ordered=True)
@@ -117,14 +117,16 @@ def _add_results(document: Document, run: HierarchyRun) -> None:
     document.figure(hierarchy_figure(run), _figure_caption(run))
     main = [quantity for quantity in run.main if quantity.theory in run.theory]
     depths = shown_depths(run.depth)
-    component = component_name(components(run.count, 2)[0])
     for quantity in main:
+        component = component_name(components(run.count, run.values(quantity.theory).ndim - 1)[0])
         rows = [
             [str(depth), f"{run.t[depth]:.4g}", *cells]
             for depth, cells in zip(depths, depth_rows(run, quantity, depths))
         ]
-        where = "" if run.count == 1 else f", component {component} (of $V_4$: {component},{component})"
-        scores = f"; {z_heading(run)} over all components" if run.count > 1 and run.simulation is not None else ""
+        where = "" if run.count == 1 else f", component {component}"
+        scores = (
+            f"; {z_heading(run)}: largest over all components" if run.count > 1 and run.simulation is not None else ""
+        )
         errors = "" if run.simulation is None else " Simulated values with standard error."
         caption = f"${quantity.latex}$ per depth: {quantity.meaning}{where}{scores}.{errors}"
         document.table(["depth", "t", *quantity_headings(run, quantity)], rows, caption)

@@ -41,7 +41,9 @@ class Quantity:
     alternative: str = ""
 
 
-K_0 = Quantity("K", "K0", "K", "K_0", "K_0", "mean kernel at infinite width", ode="K0")
+K_0 = Quantity(
+    "K", "K0", "K", "K_0", "K_0", "mean kernel at infinite width; at width $n$ the mean differs by $K_1/n$", ode="K0"
+)
 V_4 = Quantity("V4", "V4_kernel_only", "V4", "V_4", "V_4", "kernel covariance times $n$, kernel-only", ode="V4")
 K_1 = Quantity("K1", "K1_kernel_only", "K1", "K_1", "K_1", "mean correction times $n$, kernel-only", ode="K1")
 U_MODEL = Quantity("U1_model", "U1_model", "U1", r"U_1^{\mathrm{model}}", "U_1 model", "source of $K_1$ in the model")

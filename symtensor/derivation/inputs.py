@@ -78,7 +78,8 @@ def load_inputs(text: str, n_inputs: int | None = None, scale: float = 1.0) -> I
         raise InputError(f"{wanted} inputs were asked for, but {text!r} has only {len(raw)}")
     raw, labels = raw[:wanted], labels[:wanted]
     rows = "row" if wanted == 1 else f"{wanted} rows"
-    provenance = f"{origin}, first {rows}; K^0 = {scale:g} x x^T / {raw.shape[1]}"
+    factor = "" if scale == 1 else f"{scale:g} "
+    provenance = f"{origin}, first {rows}; K^0 = {factor}x x^T / {raw.shape[1]}"
     return Inputs(validate_kernel(gram(raw, scale), text), labels, provenance, raw)
 
 

@@ -10,6 +10,8 @@ import re
 from html import escape, unescape
 from typing import TYPE_CHECKING
 
+from symtensor.derivation.linebreak import LINE, break_lines
+
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
@@ -33,14 +35,20 @@ _REWRITES = (
     (re.compile(_OPERATOR + r"(?=\s*(?:[A-Za-z0-9]|\\(?!left|[bB]ig|[^A-Za-z])))"), r"\\text{\1}\\,"),
     (re.compile(_OPERATOR), r"\\text{\1}"),
     (re.compile(r"\\mathrm\{([A-Za-z])\}"), r"\\text{\1}"),
+    (re.compile(r"\\sim(?![A-Za-z])"), "∼"),
     (re.compile(r"\\(?:tag|label)\{[^{}]*\}|\\(?:nonumber|notag)(?![A-Za-z])"), ""),
 )
 
 
-def mathml(latex: str, display: bool = False) -> str:
-    """`latex` (no delimiters) as a `<math>` element, or as `<code>` with the source if it has no MathML form."""
+def mathml(latex: str, display: bool = False, line: float = LINE) -> str:
+    """`latex` (no delimiters) as a `<math>` element, or as `<code>` with the source if it has no MathML form.
+
+    With `display`, sums longer than `line` characters are broken.
+    """
     element = _convert(latex, display)
-    return f'<code class="latex">{escape(latex)}</code>' if element is None else _markup(element)
+    if element is None:
+        return f'<code class="latex">{escape(latex)}</code>'
+    return _markup(break_lines(element, line) if display else element)
 
 
 def inline(text: str) -> str:
@@ -75,7 +83,18 @@ def _convert(latex: str, display: bool) -> Element | None:
         element = convert_to_element(source, display="block" if display else "inline")
     except Exception:  # the converter raises many kinds, IndexError included; the source is always showable
         return None
+    _mend(element)
     return element if _sound(element) else None
+
+
+def _mend(element: Element) -> None:
+    """Braces that the converter leaves escaped inside sized delimiters, and a relation that it takes for a letter."""
+    for node in element.iter():
+        text = unescape(node.text or "")
+        if text in ("\\{", "\\}"):
+            node.text = text[1]
+        elif text == "∼" and _tag(node) == "mi":
+            node.tag = "mo"
 
 
 def _balanced(source: str) -> bool:

@@ -49,7 +49,9 @@ def _draw_quantity(axes: Axes, run: HierarchyRun, quantity: Quantity) -> None:
             _draw_estimate(axes, run.t, estimate.mean[place], estimate.se[place], colour, _SIMULATED)
         axes.plot(run.t, values[place], color=colour, lw=1.4, label=label, zorder=3)
         if ode is not None:
-            axes.plot(run.t, ode.values[place], color=_GREY, lw=1.1, ls=(0, (4, 3)), label=_CONTINUOUS, zorder=4)
+            axes.plot(
+                run.t, ode.values[place], color=colour, alpha=0.8, lw=1, ls=(0, (4, 3)), label=_CONTINUOUS, zorder=4
+            )
     _mark_window(axes, run, quantity)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: options that say where and how a run works, not what it computes: they are left out of comparisons of two runs
 INCIDENTAL = ("out", "resume", "memory_mb")
 #: columns of output that does not go to a terminal
-PAGE = 100
+PAGE = 110
 
 
 class OptionError(ValueError):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 import sympy as sp
@@ -53,7 +53,7 @@ def isserlis(indices: Sequence[Any], covariance: Covariance, mean: Callable[[Any
     """
     entry = covariance if callable(covariance) else lambda i, j: covariance[i, j]
 
-    @lru_cache(maxsize=None)
+    @cache
     def moment(rest: tuple[Any, ...]) -> sp.Expr:
         if not rest:
             return sp.S.One
@@ -133,9 +133,7 @@ def _exponential_terms(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> list[
     return terms
 
 
-def _tilted(
-    term: _Term, variables: tuple[sp.Symbol, ...], covariance: sp.MatrixBase, mean: sp.MatrixBase
-) -> sp.Expr:
+def _tilted(term: _Term, variables: tuple[sp.Symbol, ...], covariance: sp.MatrixBase, mean: sp.MatrixBase) -> sp.Expr:
     """E of one term: center at the mean, absorb the exponential into the Gaussian, then Isserlis."""
     shift = dict(zip(variables, (variable + shift for variable, shift in zip(variables, mean))))
     exponent = sp.Poly(term.exponent.subs(shift, simultaneous=True), *variables)
@@ -271,9 +269,7 @@ def _error_function(expr: sp.Expr) -> ClosedForm | None:
     if not found or not found.get(a) or found.get(c) in (None, 0):
         return None
     slope = sp.diff(found[a] * sp.erf(found[c] * X), X)
-    derivative = gaussian_expectation(
-        slope * slope.subs(X, _Y), (X, _Y), sp.Matrix([[K11, K12], [K12, K22]])
-    )
+    derivative = gaussian_expectation(slope * slope.subs(X, _Y), (X, _Y), sp.Matrix([[K11, K12], [K12, K22]]))
     assert derivative is not None
     inverse_square = sp.expand(sp.cancel(1 / derivative**2))
     constant, quadratic = inverse_square.coeff(K12, 0), -inverse_square.coeff(K12, 2)

@@ -96,7 +96,7 @@ def validate_leading(ensemble: Ensemble, leading: LeadingOrder) -> Layout:
             raise ValueError(f"leading.{name} has shape {array.shape}, required {wanted} for depth {ensemble.depth}")
         if not np.issubdtype(array.dtype, np.floating) or not np.isfinite(array).all():
             raise ValueError(f"leading.{name} must be real and finite")
-        if valence == 2 and not np.allclose(array, np.swapaxes(array, 1, 2), rtol=1e-10, atol=1e-10):
+        if valence == 2 and not np.allclose(array, np.swapaxes(array, 1, 2), rtol=1e-6, atol=1e-9):
             raise ValueError(f"leading.{name} is not symmetric in its two input indices")
     eigenvalues = np.linalg.eigvalsh(leading.K[0])
     if eigenvalues[0] < -1e-12 * max(eigenvalues[-1], np.finfo(np.float64).tiny):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -20,7 +21,7 @@ from symtensor.numerics.reference import reference_moments
 from symtensor.numerics.refine import refine
 from symtensor.numerics.rules import CLOSED, Rule, nodes_weights
 from symtensor.numerics.split import inner_panels, outer_panels
-from symtensor.parsing import parse_expression
+from symtensor.parsing import ExpressionSyntaxError, parse_expression
 
 __all__ = ["Expectation", "expect", "reference_moments"]
 
@@ -110,21 +111,14 @@ class _Integrand:
     @classmethod
     def of(cls, f: str | sp.Expr | Activation, coordinates: int) -> _Integrand:
         variables = (X, Y)[:coordinates]
-        if isinstance(f, str) and coordinates == 2 and not f.replace("-", "").isalpha():
-            f = parse_expression(f, symbols=("x", "y"))
-        if not isinstance(f, sp.Expr) or f.free_symbols <= {X}:
-            function = activation(f)  # checks that it is real and finite on the line
-            f = function.expr
-        f = f.xreplace({symbol: sp.Symbol(symbol.name, real=True) for symbol in f.free_symbols})
-        others = f.free_symbols - set(variables)
+        expr = _real_expression(f, coordinates)
+        others = expr.free_symbols - set(variables)
         if others:
             names = ", ".join(sorted(map(str, others)))
-            raise ActivationError(f"{spelled(f)} contains {names}; with {coordinates} coordinates write it in {variables}")
-        f = f.xreplace({number: sp.Rational(str(number)) for number in f.atoms(sp.Float)})
+            raise ActivationError(f"{spelled(expr)} contains {names}; with {coordinates} coordinate(s) use {variables}")
         for variable in variables:
-            if coordinates == 2:
-                Activation.from_expr(_section(f, variable))
-        return cls(f, variables, tuple(_axis_kinks(f, variable) for variable in variables))
+            Activation.from_expr(_section(expr, variable))  # real, finite and of known growth along each coordinate
+        return cls(expr, variables, tuple(_axis_kinks(expr, variable) for variable in variables))
 
     @property
     def smooth(self) -> bool:
@@ -207,6 +201,18 @@ class _Integrand:
             z, w = nodes_weights(rule)
             values = w[:, None] * w * function((l11 * z)[:, None], (l21 * z)[:, None] + l22 * z)
         return float(values.sum()), float(np.abs(values).sum())
+
+
+def _real_expression(f: str | sp.Expr | Activation, coordinates: int) -> sp.Expr:
+    """The expression in real symbols, decimals as exact rationals."""
+    if isinstance(f, str):
+        try:
+            return parse_expression(f, symbols=("x", "y")[:coordinates])
+        except ExpressionSyntaxError:
+            return activation(f).expr  # a name, or the error that lists the names
+    expr: Any = f.expr if isinstance(f, Activation) else sp.sympify(f)
+    expr = expr.xreplace({symbol: sp.Symbol(symbol.name, real=True) for symbol in expr.free_symbols})
+    return expr.xreplace({number: sp.Rational(str(number)) for number in expr.atoms(sp.Float)})
 
 
 @lru_cache(maxsize=256)

@@ -1,10 +1,11 @@
 """Weak Gaussian moments of an activation, in NumPy: m_ij = E[d_x^i d_y^j sigma(x) sigma(y)] for a batch of pairs.
 
 The pair is whitened by its Cholesky factor, ``x = l11 z1``, ``y = l21 z1 + l22 z2``; sums over z2 come first, because x
-does not depend on it.  Three ways to a derivative:
+does not depend on it.  Four ways to a derivative:
 
 * inside: ``E[sigma^(i)(x) sigma^(j)(y)]``; smooth functions, any covariance;
 * hermite: by parts, ``E[d_1^p d_2^q g] = E[g He_p(z1) He_q(z2)]``, with d_x = r11 d_1 + s d_2 and d_y = r22 d_2;
+* weak: inside, plus the delta terms of a kinked function; regular pairs, however close to singular;
 * closed: the closed form differentiated by Price's theorem.
 
 On a singular pair (``det <= 500 eps k11 k22``) of a function that is not differentiated inside, component derivatives do
@@ -25,6 +26,7 @@ from symtensor.expansion.gaussian import K11, K12, K22, ClosedForm, closed_form
 from symtensor.numerics.covariance import CovarianceError, cholesky_pair
 from symtensor.numerics.rules import Derivatives, Rule, nodes_weights
 from symtensor.numerics.split import inner_panels, outer_panels
+from symtensor.numerics.weak import delta_terms
 
 __all__ = ["ORDERS", "SINGULAR", "Table", "moment_table", "resolve_derivatives"]
 
@@ -56,7 +58,7 @@ def moment_table(
     rule
         Any :class:`~symtensor.numerics.rules.Rule`; ``closed`` needs a closed form.
     derivatives
-        ``inside``, ``hermite``, or ``auto`` (see :data:`~symtensor.numerics.rules.Derivatives`).
+        ``inside``, ``hermite``, ``weak`` or ``auto`` (see :data:`~symtensor.numerics.rules.Derivatives`).
     orders
         The (i, j) wanted, i + j even and at most 4.
 
@@ -92,7 +94,9 @@ def moment_table(
     elif mode == "inside":
         table = _inside_table(activation, a, c, b, rule, wanted)
     else:
-        table = _hermite_table(activation, a, c, b, rule, wanted)
+        table = _regular_or_singular(
+            activation, a, c, b, rule, wanted, _weak_regular if mode == "weak" else _hermite_regular
+        )
     return {order: values.reshape(shape) for order, values in table.items()}
 
 
@@ -168,13 +172,13 @@ def _contract(activation, factor, grid, products, result, part) -> None:  # type
     y = (l21 * z1)[:, :, None] + l22[:, :, None] * z2
     inner: dict[_Column, np.ndarray] = {}
     for j, degrees in _grouped(column for _, column in products.values()).items():
-        values = activation.numpy_function(j)(y)
+        values = activation.smooth_part(j)(y)
         for q in degrees:
             inner[j, q] = np.einsum("bmn,mn->bm", values, np.broadcast_to(w2 * _he(q, z2), y.shape[1:]), optimize=True)
     x = l11 * z1
     outer = {(i, p): None for (i, p), _ in products.values()}
     for i, degrees in _grouped(outer).items():
-        values = activation.numpy_function(i)(x)
+        values = activation.smooth_part(i)(x)
         for p in degrees:
             outer[i, p] = values * (w1 * _he(p, z1))
     for order, (left, right) in products.items():
@@ -206,18 +210,19 @@ def _line_sums(
     return result
 
 
-# -- the three ways to a derivative --------------------------------------------------------------------------------
+# -- the four ways to a derivative --------------------------------------------------------------------------------
 
 
 def _inside_table(activation, k11, k12, k22, rule, orders) -> Table:  # type: ignore[no-untyped-def]
+    activation.numpy_function(max(max(order) for order in orders))  # refuses derivatives with delta terms
     products = {(i, j): ((i, 0), (j, 0)) for i, j in orders}
     return _double_sums(activation, cholesky_pair(k11, k12, k22), rule, products)
 
 
-def _hermite_table(activation, k11, k12, k22, rule, orders) -> Table:  # type: ignore[no-untyped-def]
+def _regular_or_singular(activation, k11, k12, k22, rule, orders, regular) -> Table:  # type: ignore[no-untyped-def]
     table = {order: np.zeros(len(k11)) for order in orders}
     singular = _singular(k11, k12, k22)
-    for select, evaluate in ((~singular, _hermite_regular), (singular, _hermite_singular)):
+    for select, evaluate in ((~singular, regular), (singular, _hermite_singular)):
         if select.any():
             part = evaluate(activation, k11[select], k12[select], k22[select], rule, orders)
             for order in orders:
@@ -235,6 +240,16 @@ def _hermite_regular(activation, k11, k12, k22, rule, orders) -> Table:  # type:
         (i, j): r22**j * sum(comb(i, k) * r11 ** (i - k) * s**k * c[i - k, k + j] for k in range(i + 1))
         for i, j in orders
     }
+
+
+def _weak_regular(activation, k11, k12, k22, rule, orders) -> Table:  # type: ignore[no-untyped-def]
+    products = {(i, j): ((i, 0), (j, 0)) for i, j in orders}
+    table = _double_sums(activation, cholesky_pair(k11, k12, k22), rule, products)
+    for (i, j), values in table.items():
+        for index in range(len(k11)):
+            pair = float(k11[index]), float(k12[index]), float(k22[index])
+            values[index] += delta_terms(activation, *pair, rule, i, j)
+    return table
 
 
 def _hermite_singular(activation, k11, k12, k22, rule, orders) -> Table:  # type: ignore[no-untyped-def]

@@ -117,8 +117,8 @@ def choose_rule(
         return best
     raise QuadratureNotConverged(
         f"the Gaussian moments of {activation.name!r} (derivatives {mode}) were computed to {best.error:.2g} relative, "
-        f"not to {tol:.2g}, with {best.rule}; accept that error by a larger tolerance, or move the kernels away from "
-        "singular or non-integrable ones",
+        f"not to {tol:.2g}, with {best.rule}; accept that error by a larger tolerance, "
+        + ("or write out the delta terms (derivatives='weak')" if mode == "hermite" else "or use smaller variances"),
         best,
         tol,
     )
@@ -177,7 +177,9 @@ def _verified(activation: Activation) -> bool:
     direct = moment_table(activation, *pair, rule, "hermite", ((0, 0), (1, 1)))
     size = np.sqrt(np.prod([moment_table(activation, k, k, k, rule, "hermite", ((0, 0),))[0, 0] for k in pair[::2]]))
     if not all(np.abs(closed[o] - direct[o]) <= 1e-8 * (np.abs(closed[o]) + size) for o in closed):
-        raise ArithmeticError(f"the closed form of {activation.name!r} disagrees with quadrature: {closed} and {direct}")
+        raise ArithmeticError(
+            f"the closed form of {activation.name!r} disagrees with quadrature: {closed} and {direct}"
+        )
     return True
 
 
@@ -198,7 +200,9 @@ class _Probe:
         for index in _representative_kernels(stack, count):
             kernel = stack[index]
             inputs = _representative_inputs(kernel)
-            rows += [(kernel[a, a], kernel[a, b], kernel[b, b], index) for i, a in enumerate(inputs) for b in inputs[i:]]
+            rows += [
+                (kernel[a, a], kernel[a, b], kernel[b, b], index) for i, a in enumerate(inputs) for b in inputs[i:]
+            ]
         columns = np.array(rows).T
         return cls(activation, columns[0], columns[1], columns[2], columns[3].astype(int), orders)
 
@@ -220,8 +224,8 @@ class _Probe:
             exact = reference[i, j]
             mirrored = reference.get((j, i), exact)
             scale = self._by_kernel(np.maximum(np.abs(exact), np.abs(mirrored)))
-            if mode == "hermite":
-                # a table that vanishes identically is only rounding noise of sigma^2 / k^((i+j)/2) here
+            if mode != "inside":
+                # by parts, a table that vanishes identically is rounding noise of the size sigma^2 / k^((i+j)/2)
                 power = (i + j) // 2
                 floor = natural / np.where(size > 0, size, 1.0) ** power
                 scale = np.maximum(scale, 1e-5 * floor)
@@ -263,5 +267,3 @@ def _correlation(stack: np.ndarray) -> np.ndarray:
     correlation = np.abs(np.divide(stack, product, out=np.zeros_like(stack), where=product > 0))
     correlation[:, np.arange(stack.shape[1]), np.arange(stack.shape[1])] = 0
     return np.where(correlation < 1 - 1e-13, correlation, 0)
-
-

@@ -14,7 +14,8 @@ __all__ = ["ROUNDING", "refine"]
 
 ROUNDING = 1e-14
 _RADII = (7.0, 8.5, 10.0, 12.0, 15.0, 19.0, 24.0, 30.0, 38.0, 48.0, 60.0)
-_STEP, _STEP_RATIO, _LARGEST = 0.6, 0.8, 1500
+_STEPS = (0.6, 0.48, 0.38, 0.3, 0.24, 0.2, 0.16, 0.13, 0.1, 0.08, 0.065, 0.05, 0.04, 0.032, 0.025, 0.02, 0.016)
+_LARGEST = 1500
 _PANEL_NODES = (6, 8, 12, 16, 24, 32, 48)
 
 Refinable = Literal["trapezoid", "split"]
@@ -70,10 +71,12 @@ def refine(
 def _rule(kind: Refinable, radius: float, level: int) -> Rule:
     if kind == "split":
         return Rule(kind, _PANEL_NODES[level], radius)
-    return Rule(kind, 2 * int(np.ceil(radius / (_STEP * _STEP_RATIO**level))) + 1, radius)
+    # nodes at the multiples of the step, so that widening the radius adds nodes and moves none
+    count = int(np.ceil(radius / _STEPS[level]))
+    return Rule(kind, 2 * count + 1, round(count * _STEPS[level], 3))
 
 
 def _levels(kind: Refinable, radius: float) -> int:
     if kind == "split":
         return len(_PANEL_NODES) - 1
-    return int(np.log(_LARGEST * _STEP / (2 * radius)) / -np.log(_STEP_RATIO))
+    return sum(2 * radius / step < _LARGEST for step in _STEPS) - 1

@@ -13,8 +13,9 @@ from scipy import special
 __all__ = ["CLOSED", "Derivatives", "Rule", "RuleError", "nodes_weights", "parse_rule"]
 
 Kind = Literal["trapezoid", "gh", "split", "closed"]
-#: how weak derivatives are taken; "auto": inside for a smooth function with the trapezoid, else hermite
-Derivatives = Literal["auto", "inside", "hermite"]
+#: how weak derivatives are taken; "auto": inside for a smooth function with the trapezoid, else hermite;
+#: "weak": inside with the delta terms of a kinked function written out
+Derivatives = Literal["auto", "inside", "hermite", "weak"]
 DEFAULT_RADIUS = 10.0
 _TEXT = re.compile(r"(trapezoid|gh|split):(\d+)(?:@(\d+(?:\.\d+)?))?")
 
@@ -56,7 +57,9 @@ class Rule:
         if self.n < least or self.n > 20000:
             raise RuleError(f"{self.kind} takes {least} to 20000 nodes, not {self.n}")
         if not 0 < self.radius < 1000:
-            raise RuleError(f"the radius of {self.kind} is {self.radius}; it is a positive number of standard deviations")
+            raise RuleError(
+                f"the radius of {self.kind} is {self.radius}; it is a positive number of standard deviations"
+            )
 
     def __str__(self) -> str:
         if self.kind == "closed":
@@ -83,7 +86,9 @@ def parse_rule(text: str) -> Rule | None:
         return CLOSED
     match = _TEXT.fullmatch(word)
     if not match:
-        raise RuleError(f"unknown quadrature {text!r}; write auto, closed, gh:N, trapezoid:N, trapezoid:N@RADIUS or split:N")
+        raise RuleError(
+            f"unknown quadrature {text!r}; write auto, closed, gh:N, trapezoid:N, trapezoid:N@RADIUS or split:N"
+        )
     kind, n, radius = match.groups()
     return Rule(kind, int(n), float(radius) if radius else DEFAULT_RADIUS)  # type: ignore[arg-type]
 

@@ -35,7 +35,7 @@ STEPS = (
         "Neurons are independent once the path of $S$ is fixed.\n\nSo the kernel obeys a closed recursion.",
         (
             Equation(
-                r"K_0^{l+1} = \alpha^2 K_0^l + \Delta t \left( C_b + C_W\, \mathbb{E}_{N(0, K_0^l)}[\sigma\sigma] \right)",
+                r"K_0^{l+1} = \alpha^2 K_0^l + \Delta t \left( C_b + C_W\, \mathbb{E}_{K_0^l}[\sigma\sigma] \right)",
                 "GC0",
             ),
             Equation(r"\begin{aligned} V' &= A V A^\top + N \\ A &= \alpha^2 + \Delta t\,\chi \end{aligned}", "LIN"),

@@ -94,7 +94,7 @@ def test_power_is_what_it_says():
     needed = family_threshold(3) + norm.isf(0.05)
     assert verdict(compare(theory, (theory, se)), [needed + 1e-9, 0, 0]).outcome == "accepted"
     assert verdict(compare(theory, (theory, se)), [needed - 1e-9, 0, 0]).outcome == "no power"
-    draws = np.random.default_rng(1).standard_normal((4000, 3)) + [needed, 0, 0]
+    draws = np.random.default_rng(1).standard_normal((4000, 3)) + np.array([needed, 0, 0])
     rejections = np.mean([verdict(compare(theory, (draw, se))).outcome == "rejected" for draw in draws])
     assert 0.94 < rejections < 0.97
 

@@ -91,7 +91,7 @@ def test_refusals_of_npy_files(tmp_path):
         with pytest.raises(InputError) as error:
             load_kernel(str(tmp_path / f"{name}.npy"))
         assert message in str(error.value), name
-    with pytest.raises(InputError, match="it is not a .npy file"):
+    with pytest.raises(InputError, match=r"it is not a \.npy file"):
         load_kernel(write(tmp_path / "fake.npy", "1,2"))
     np.savez(tmp_path / "archive", K)
     (tmp_path / "archive.npz").rename(tmp_path / "archive.npy")

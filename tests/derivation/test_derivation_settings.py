@@ -65,7 +65,8 @@ def test_command_line_spells_out_every_value_and_survives_the_shell():
     settings = Settings.defaults(options, dt=0.1, activation="x*exp(-x**2); rm", out="my folder", resume=True)
     text = command_line("toy", options, settings)
     assert shlex.split(text) == [
-        "symtensor", "run", "toy", "--depth", "4", "--dt", "0.1", "--activation", "x*exp(-x**2); rm", "--out", "my folder",
+        "symtensor", "run", "toy", "--depth", "4", "--dt", "0.1", "--activation", "x*exp(-x**2); rm",
+        "--out", "my folder",
     ]  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def test_context_writes_results_and_notes_apart_and_shows_no_bar_without_a_termi
         update(1, 2)
     assert out.getvalue() == "[bold]literal[/bold]\n"
     assert err.getvalue() == "careful\n"
-    assert context.width == 100
+    assert context.width == 110
 
 
 def test_silent_context_prints_nothing(capsys):

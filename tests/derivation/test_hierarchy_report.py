@@ -80,7 +80,7 @@ def test_a_noisy_simulation_has_no_power_and_the_page_says_so(fake):
 def test_exact_source_is_compared_only_where_it_is_known(fake):
     run = fake.hierarchy_run()
     assert run.comparisons()["U1_exact"].count == 1
-    row = dict((quantity.name, cells) for quantity, cells in verdict_rows(run))["U1_exact"]
+    row = {quantity.name: cells for quantity, cells in verdict_rows(run)}["U1_exact"]
     assert row[-1].text == r"$U_1^{\mathrm{model}}$"
 
 

@@ -8,7 +8,7 @@ import pytest
 from symtensor.activation import activation
 from symtensor.numerics.simulation import Ensemble, LeadingOrder
 
-NODES = np.linspace(-10.0, 10.0, 121)
+NODES = np.linspace(-10.0, 10.0, 201)
 WEIGHTS = np.exp(-(NODES**2) / 2) * (NODES[1] - NODES[0]) / np.sqrt(2 * np.pi)
 DERIVATIVES = {
     "tanh": (np.tanh, lambda x: np.cosh(x) ** -2.0, lambda x: -2 * np.tanh(x) * np.cosh(x) ** -2.0),

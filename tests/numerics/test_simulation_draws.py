@@ -13,6 +13,9 @@ import pytest
 from symtensor.numerics._draws import box_muller, fold_in, key_words, normals, random_words
 
 
+NORMALS = jax.jit(normals, static_argnums=1, static_argnames="chunked")
+
+
 def keys_of(seed: int, samples: int):
     words = key_words(seed)
     return fold_in((jnp.uint32(words[0]), jnp.uint32(words[1])), jnp.arange(samples, dtype=jnp.uint32))
@@ -70,19 +73,19 @@ def test_discretisation_of_the_radius_is_negligible():
         assert abs(4 * (exact / cells + midpoint) - 8) < 1e-10
 
 
-@pytest.mark.parametrize("rows", [1, 2, 7, 300, 301])
+@pytest.mark.parametrize("rows", [1, 2, 301])
 def test_chunks_do_not_change_the_values(rows):
     key = keys_of(3, 64)
-    flat, chunked = (np.asarray(normals(key, rows, chunked=c)) for c in (False, True))
+    flat, chunked = (np.asarray(NORMALS(key, rows, chunked=c)) for c in (False, True))
     assert flat.shape == (rows, 64)
     assert np.allclose(flat, chunked, rtol=1e-14, atol=1e-15)
-    fewer = np.asarray(normals(keys_of(3, 8), rows, chunked=True))
+    fewer = np.asarray(NORMALS(keys_of(3, 8), rows, chunked=True))
     assert np.allclose(fewer, chunked[:, :8], rtol=1e-14, atol=1e-15)
 
 
 def test_moments_and_correlations():
     samples, rows = 256, 1024
-    z = np.asarray(normals(keys_of(5, samples), rows, chunked=True))
+    z = np.asarray(NORMALS(keys_of(5, samples), rows, chunked=True))
     count = z.size
     for power, mean in ((1, 0.0), (2, 1.0), (3, 0.0), (4, 3.0), (6, 15.0)):
         variance = math.prod(range(1, 2 * power, 2)) - mean**2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 from symtensor.numerics._factor import semidefinite_factor
 
 
+FACTOR = jax.jit(semidefinite_factor)
+
+
 def factor(*matrices: np.ndarray) -> np.ndarray:
-    return np.moveaxis(np.asarray(semidefinite_factor(jnp.asarray(np.stack(matrices, axis=-1)))), -1, 0)
+    return np.moveaxis(np.asarray(FACTOR(jnp.asarray(np.stack(matrices, axis=-1)))), -1, 0)
 
 
 def test_positive_definite_is_the_cholesky_factor():
