@@ -1,9 +1,132 @@
+"""Where an emitted module is checked: small arguments with short exact decimals, and what they must give."""
+
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from symtensor.derivation.kernels import (
+    Argument,
+    CompositeKernel,
+    Kernel,
+    MomentKernel,
+    OdeKernel,
+    ScalarKernel,
+    ScanKernel,
+    TensorKernel,
+)
+from symtensor.tensor import SymmetryGroup
+
+from .analyse import signatures
+from .backends.reference import ReferenceBackend, exact
+from .errors import GenerationError
+from .reference_text import DIGITS, ReferencePoint
 from .spec import ModuleSpec
 
-TOLERANCES = {"float64": 1e-9, "float32": 2e-4}
+__all__ = ["TOLERANCES", "reference_points", "test_arguments"]
+
+#: error accepted by the self-check, relative to the largest entry of an array
+TOLERANCES = {"float64": 1e-9, "float32": 5e-4}
+_SCALARS = ("0.5", "0.75", "0.25", "1.25", "0.875", "0.375", "1.5", "0.625")
+#: covariances of two inputs: regular, proportional inputs, one input zero
+_COVARIANCES = (
+    (("0.75", "0.25"), ("0.25", "1.25")),
+    (("0.5", "1"), ("1", "2")),
+    (("0", "0"), ("0", "1.5")),
+)
+_LAYERS = 2
 
 
-def reference_points(spec: ModuleSpec):
-    return ()
+def reference_points(spec: ModuleSpec) -> tuple[ReferencePoint, ...]:
+    """The points embedded in a module: every kernel at least once, except integrations.
+
+    A point at which the reference does not exist (no expectation at this variance, say) is left out.
+    """
+    backend = ReferenceBackend(spec, DIGITS)
+    points = []
+    for kernel in spec.kernels:
+        for arguments in test_arguments(kernel, spec):
+            try:
+                expected = backend.evaluate(kernel.name, arguments)
+            except (ArithmeticError, GenerationError):
+                continue
+            points.append(ReferencePoint(kernel.name, arguments, expected))
+    return tuple(points)
+
+
+def test_arguments(kernel: Kernel, spec: ModuleSpec, salt: int = 0) -> Iterator[dict[str, Any]]:
+    """Arguments of a kernel by name: arrays of mpmath numbers. Another `salt` gives other ones of the same kind."""
+    arguments = signatures(spec)[kernel.name].arguments
+    match kernel:
+        case OdeKernel():
+            return
+        case MomentKernel():
+            for covariance in _COVARIANCES:
+                yield {"K": _covariance(covariance, spec, salt)}
+        case ScalarKernel():
+            for sign in (1, -1):
+                yield {argument.name: _scalar(place, salt) * sign for place, argument in enumerate(arguments)}
+        case TensorKernel():
+            groups = {(head.source or head).name: head.symmetry for head in kernel.expression.heads}
+            yield {argument.name: _value(argument, place, groups, 2, salt) for place, argument in enumerate(arguments)}
+        case CompositeKernel() | ScanKernel():
+            size = 2 if isinstance(kernel, CompositeKernel) else 1
+            step = kernel if isinstance(kernel, CompositeKernel) else _step(kernel, spec)
+            fed = _covariance_arguments(step, spec)
+            values = {argument.name: _value(argument, place, {}, size, salt) for place, argument in enumerate(arguments)}
+            values |= {name: _covariance(_COVARIANCES[0], spec, salt)[:size, :size] for name in fed}
+            yield values if size == 2 else values | {"depth": _LAYERS}
+
+
+def _step(kernel: ScanKernel, spec: ModuleSpec) -> CompositeKernel:
+    found = next(step for step in spec.kernels if step.name == kernel.step)
+    assert isinstance(found, CompositeKernel)
+    return found
+
+
+def _covariance_arguments(step: CompositeKernel, spec: ModuleSpec) -> list[str]:
+    """Arguments that a moment kernel takes directly."""
+    moments = {kernel.name for kernel in spec.kernels if isinstance(kernel, MomentKernel)}
+    names = {argument.name for argument in step.arguments}
+    return [call.arguments[0] for call in step.assignments if call.kernel in moments and call.arguments[0] in names]
+
+
+def _covariance(rows: Any, spec: ModuleSpec, salt: int) -> np.ndarray:
+    """A covariance, scaled by a power of two so far that the expectation exists with room to spare."""
+    critical = min(
+        (sp.N(kernel.activation.critical_variance) for kernel in spec.kernels if isinstance(kernel, MomentKernel)),
+        default=sp.oo,
+    )
+    scale = mpmath.mpf(1) if salt == 0 else mpmath.mpf(3) / 4
+    while critical != sp.oo and critical > 0 and scale * 8 > critical:
+        scale /= 2
+    return exact(rows) * scale
+
+
+def _scalar(place: int, salt: int) -> np.ndarray:
+    return exact(_SCALARS[(place + 3 * salt) % len(_SCALARS)])
+
+
+def _value(argument: Argument, place: int, groups: Mapping[str, SymmetryGroup], size: int, salt: int) -> np.ndarray:
+    if argument.shape == ():
+        return _scalar(place, salt)
+    shape = tuple(extent if isinstance(extent, int) else size for extent in argument.shape)
+    group = groups.get(argument.name) or _natural_group(shape)
+    values = np.empty(shape, dtype=object)
+    for index in np.ndindex(*shape):
+        images = [(tuple(index[slot] for slot in permutation), sign) for permutation, sign in group.elements]
+        least, sign = min(images)
+        number = sum((3 + 2 * slot) * entry for slot, entry in enumerate(least)) + 5 * place + 7 * salt
+        values[index] = mpmath.mpf(sign * ((number * 11) % 17 - 6)) / 8
+    return values
+
+
+def _natural_group(shape: tuple[int, ...]) -> SymmetryGroup:
+    """Symmetric in each pair of axes and in the pairs, if the axes are equal; this is right for any kernel's arrays."""
+    if len(set(shape)) > 1 or len(shape) % 2:
+        return SymmetryGroup.trivial(len(shape))
+    return SymmetryGroup.pair_symmetric(len(shape) // 2)

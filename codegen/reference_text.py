@@ -45,18 +45,15 @@ def reference_lines(points: tuple[ReferencePoint, ...]) -> list[str]:
 
 
 def _entry(name: str, value: Any) -> list[str]:
-    nested = value if isinstance(value, int) else _nested(np.asarray(value, dtype=object))
-    head, *rest = _lines(nested, 8)
-    rest_or_comma = [head] if not rest else [head, *rest]
-    rest_or_comma[0] = f'        "{name}": {rest_or_comma[0]}'
-    rest_or_comma[-1] += ","
-    return rest_or_comma
+    nested = value if isinstance(value, int) else _nested(np.asarray(value, dtype=object).tolist())
+    lines = _lines(nested, 8)
+    lines[0] = f'        "{name}": {lines[0]}'
+    lines[-1] += ","
+    return lines
 
 
-def _nested(array: np.ndarray) -> Any:
-    if array.ndim == 0:
-        return decimal_text(array.item())
-    return [_nested(part) for part in array]
+def _nested(value: Any) -> Any:
+    return [_nested(part) for part in value] if isinstance(value, list) else decimal_text(value)
 
 
 def _lines(nested: Any, indent: int) -> list[str]:

@@ -10,6 +10,7 @@ import argparse
 import dis
 import io
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -173,7 +174,8 @@ def _interrupted(derivation: Derivation, settings: Settings) -> str:
         return f"{start} before anything was stored"
     if "resume" not in settings:
         return f"{start}; what is done is kept in {str(out)!r}"
-    return f"{start}; what is done is kept. Go on with: symtensor run {derivation.name} --resume --out {out}"
+    again = f"symtensor run {derivation.name} --resume --out {shlex.quote(str(out))}"
+    return f"{start}; what is done is kept. Go on with: {again}"
 
 
 def prepare_jax() -> None:

@@ -11,6 +11,7 @@ are needed, and no Cholesky factor: nothing is shared with the emitted double su
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import mpmath
@@ -28,6 +29,8 @@ _PANEL_POINTS = 40
 _MAX_TERMS, _MAX_RADIUS = 900, 120
 
 Order = tuple[int, int]
+_Nodes = list[tuple[Any, Any]]
+_Total = Callable[[_Nodes], list[Any]]
 
 
 def oracle_moments(kernel: MomentKernel, K: np.ndarray, method: Method, digits: int) -> dict[Order, np.ndarray]:
@@ -56,15 +59,21 @@ def _pair(line: _Line, k: tuple[Any, Any, Any], orders: Sequence[Order], method:
     s = mpmath.sqrt(k11)
     t = k12 / s if s else mpmath.sqrt(k22)
     if method in ("inside", "closed"):
-        t = t if s else mpmath.mpf(0) if not k22 else t
-        return {(i, j): _smooth_singular(line, s, t, i, j) for i, j in orders}
+        return _smooth_singular(line, s, t, orders)
     return _representative(line, k, s, t, orders)
 
 
-def _smooth_singular(line: _Line, s: Any, t: Any, i: int, j: int) -> Any:
-    """E[sigma^(i)(s Z) sigma^(j)(t Z)] of a smooth function; x = 0 is no special case."""
-    f, g = line.activation.mpmath_function(i), line.activation.mpmath_function(j)
-    return line.integral(lambda z: f(s * z) * g(t * z), (s, t))
+def _smooth_singular(line: _Line, s: Any, t: Any, orders: Sequence[Order]) -> dict[Order, Any]:
+    """E[sigma^(i)(s Z) sigma^(j)(t Z)] of a smooth function; s = 0 is no special case."""
+    left = {i: line.activation.mpmath_function(i) for i, _ in orders}
+    right = {j: line.activation.mpmath_function(j) for _, j in orders}
+
+    def products(z: Any) -> list[Any]:
+        f = {i: function(s * z) for i, function in left.items()}
+        g = {j: function(t * z) for j, function in right.items()}
+        return [f[i] * g[j] for i, j in orders]
+
+    return dict(zip(orders, line.integral(products, (s, t))))
 
 
 def _representative(line: _Line, k: tuple[Any, Any, Any], s: Any, t: Any, orders: Sequence[Order]) -> dict[Order, Any]:
@@ -72,22 +81,19 @@ def _representative(line: _Line, k: tuple[Any, Any, Any], s: Any, t: Any, orders
     k11, k12, k22 = k
     sigma = line.activation.mpmath_function()
 
-    def c(p: int) -> Any:
-        return line.integral(lambda z: sigma(s * z) * sigma(t * z) * _he(p, z), (s, t))
+    def products(z: Any) -> list[Any]:
+        g = sigma(s * z) * sigma(t * z)
+        return [g, g * (z * z - 1), g * (z**4 - 6 * z * z + 3)]
 
-    values = {order: mpmath.mpf(0) for order in orders}
-    values[0, 0] = c(0)
+    c0, c2, c4 = line.integral(products, (s, t))
+    values = {order: mpmath.mpf(0) for order in orders} | {(0, 0): c0}
     if k11 and k22:
-        values |= {(1, 1): c(2) / (2 * k12), (2, 2): c(4) / (6 * k12**2)}
+        values |= {(1, 1): c2 / (2 * k12), (2, 2): c4 / (6 * k12**2)}
     elif k11:
-        values |= {(2, 0): c(2) / k11, (4, 0): c(4) / k11**2}
+        values |= {(2, 0): c2 / k11, (4, 0): c4 / k11**2}
     elif k22:
-        values |= {(0, 2): c(2) / k22, (0, 4): c(4) / k22**2}
+        values |= {(0, 2): c2 / k22, (0, 4): c4 / k22**2}
     return values
-
-
-def _he(p: int, z: Any) -> Any:
-    return {0: mpmath.mpf(1), 2: z * z - 1, 4: z**4 - 6 * z * z + 3}[p]
 
 
 def _mehler(line: _Line, k11: Any, k12: Any, k22: Any, orders: Sequence[Order]) -> dict[Order, Any]:
@@ -116,9 +122,14 @@ class _Line:
         self.kinks = [mpmath.mpmathify(kink.evalf(mpmath.mp.dps + 5)) for kink in activation.kinks]
         self._coefficients: dict[str, list[Any]] = {}
 
-    def integral(self, function: Callable[[Any], Any], scales: Sequence[Any]) -> Any:
-        """E function(Z), for a function of `scale * Z` for each scale; refined until it settles."""
-        return self._settled(lambda nodes: [mpmath.fsum(w * function(z) for z, w in nodes)], function, scales, 0)[0]
+    def integral(self, function: Callable[[Any], list[Any]], scales: Sequence[Any]) -> list[Any]:
+        """E of each component of function(Z), built from functions of `scale * Z`; refined until it settles."""
+
+        def total(nodes: _Nodes) -> list[Any]:
+            rows = [[w * value for value in function(z)] for z, w in nodes]
+            return [mpmath.fsum(column) for column in zip(*rows)]
+
+        return self._settled(total, lambda z: max(map(abs, function(z))), scales, 0)
 
     def coefficients(self, variance: Any, count: int) -> list[Any]:
         """f_p = E[sigma(sqrt(k) Z) he_p(Z)], p < count."""
@@ -126,55 +137,67 @@ class _Line:
         if key not in self._coefficients:
             sigma, scale = self.activation.mpmath_function(), mpmath.sqrt(variance)
             self._coefficients[key] = self._settled(
-                lambda nodes: _projections(((z, w * sigma(scale * z)) for z, w in nodes), count),
-                lambda z: sigma(scale * z), (scale,), count,
+                lambda nodes: _projections([(z, w * sigma(scale * z)) for z, w in nodes], count),
+                lambda z: abs(sigma(scale * z)), (scale,), count,
             )  # fmt: skip
         return self._coefficients[key]
 
-    def _settled(self, total, function, scales, count):  # type: ignore[no-untyped-def]
-        radius = self._radius(function, count)
+    def _settled(self, total: _Total, size: Callable[[Any], Any], scales: Sequence[Any], count: int) -> list[Any]:
+        """`total` of the nodes; the trapezoid is halved, which keeps every node, until nothing moves."""
+        radius = self._radius(size, count)
         edges = [kink / scale for kink in self.kinks for scale in scales if scale]
-        previous = None
-        for level in range(7):
-            value = total(_panels(edges, radius) if edges else _trapezoid(radius, level))
-            if edges:
+        if edges:
+            return total(_panels(edges, radius))
+        limit = mpmath.mpf(10) ** -(self.digits + 4)
+        value = total(_trapezoid(radius, 0, mpmath.mp.prec))
+        for level in range(1, 7):
+            previous, new = value, total(_trapezoid(radius, level, mpmath.mp.prec))
+            value = [x / 2 + y for x, y in zip(previous, new)]
+            if all(abs(x - y) <= limit * (1 + abs(y)) for x, y in zip(previous, value)):
                 return value
-            if previous and all(abs(x - y) <= mpmath.mpf(10) ** -(self.digits + 4) * (1 + abs(y)) for x, y in zip(previous, value)):
-                return value
-            previous = value
         raise ArithmeticError(f"{self.activation.name}: the reference quadrature did not settle to {self.digits} digits")
 
-    def _radius(self, function: Callable[[Any], Any], count: int) -> Any:
+    def _radius(self, size: Callable[[Any], Any], count: int) -> Any:
         """Where function times density (times the Hermite polynomials, which add a factor exp(z^2/4)) is negligible."""
         radius = mpmath.mpf(12) if count == 0 else mpmath.mpf(18)
         rate = 2 if count == 0 else 4
         floor = mpmath.mpf(10) ** -(self.digits + 6)
-        while max(abs(function(radius)), abs(function(-radius))) * mpmath.exp(-radius * radius / rate) > floor:
+        while max(size(radius), size(-radius)) * mpmath.exp(-radius * radius / rate) > floor:
             radius += 2
             if radius > _MAX_RADIUS:
                 raise ArithmeticError(f"{self.activation.name}: no Gaussian expectation within {_MAX_RADIUS} standard deviations")
         return radius
 
 
-def _projections(weighted, count: int) -> list[Any]:  # type: ignore[no-untyped-def]
-    """Sums over nodes of value times he_p(z), by the recurrence sqrt(p+1) he_{p+1} = z he_p - sqrt(p) he_{p-1}."""
-    roots = [mpmath.sqrt(p) for p in range(count + 1)]
-    totals = [mpmath.mpf(0)] * count
+def _projections(weighted: _Nodes, count: int) -> list[Any]:
+    """Sums over nodes of value times he_p(z), by the recurrence sqrt(p+1) he_{p+1} = z he_p - sqrt(p) he_{p-1}.
+
+    In fixed point, because value times he_p is bounded (the weight is in the value) and integers are ten times faster;
+    he_p grows by at most exp(z^2/4), which is what the rounding of a small value is amplified by.
+    """
+    largest = max(abs(float(z)) for z, _ in weighted)
+    bits = mpmath.mp.prec + 20 + int(largest**2 / 4 * 1.45)
+    roots = [int(mpmath.floor(mpmath.ldexp(mpmath.sqrt(p), bits))) for p in range(count + 1)]
+    inverse = [0, *(int(mpmath.floor(mpmath.ldexp(1 / mpmath.sqrt(p), bits))) for p in range(1, count + 1))]
+    totals = [0] * count
     for z, value in weighted:
-        previous, current = mpmath.mpf(0), value
+        place, previous, current = int(mpmath.ldexp(z, bits)), 0, int(mpmath.ldexp(value, bits))
         for p in range(count):
             totals[p] += current
-            previous, current = current, (z * current - roots[p] * previous) / roots[p + 1]
-    return totals
+            step = (place * current - roots[p] * previous) >> bits
+            previous, current = current, (step * inverse[p + 1]) >> bits
+    return [mpmath.ldexp(mpmath.mpf(total), -bits) for total in totals]
 
 
-def _trapezoid(radius: Any, level: int):  # type: ignore[no-untyped-def]
+@lru_cache(maxsize=32)
+def _trapezoid(radius: Any, level: int, precision: int) -> _Nodes:
+    """Nodes and weights; from level 1 on only the nodes that halving the step adds. `precision` is part of the key."""
     count = 64 * 2**level
     step = radius / count
-    return [(k * step, step * mpmath.npdf(k * step)) for k in range(-count, count + 1)]
+    return [(k * step, step * mpmath.npdf(k * step)) for k in range(-count, count + 1) if level == 0 or k % 2]
 
 
-def _panels(edges: Sequence[Any], radius: Any):  # type: ignore[no-untyped-def]
+def _panels(edges: Sequence[Any], radius: Any) -> _Nodes:
     whole = [mpmath.mpf(k) for k in range(-int(radius), int(radius) + 1)]
     places = sorted({-radius, radius, *whole, *(edge for edge in edges if abs(edge) < radius)})
     rule = legendre_rule(_PANEL_POINTS)

@@ -15,10 +15,10 @@ OPTIONS = (
     Option("--c-w", float, 2.0, "weight variance C_W: W_ij ~ N(0, C_W/n)", metavar="C_W", group=_NETWORK, minimum=0),
     Option("--c-b", float, 0.0, "bias variance C_b", metavar="C_b", group=_NETWORK, minimum=0),
     Option("--alpha", float, 1.0, "skip strength: 1 ResNet, 0 (with --dt 1) MLP, between them leaky", group=_NETWORK, minimum=0),
-    Option("--dt", float, 0.5, "step of depth time per layer (the paper's eps^2)", group=_NETWORK, above=0),
+    Option("--dt", float, 0.1, "step of depth time per layer (the paper's eps^2)", group=_NETWORK, above=0),
     Option("--gamma", float, None, "leak rate: alpha^2 = 1 - gamma dt, which gives alpha != 1 a continuous-depth limit",
            group=_NETWORK, minimum=0),
-    Option("--depth", int, 6, "number of layers L", metavar="L", group=_NETWORK, minimum=1),
+    Option("--depth", int, 20, "number of layers L", metavar="L", group=_NETWORK, minimum=1),
     Option("--kernel", str, None, "the kernel K^0: a number, or a .csv or .npy file with a P x P matrix",
            metavar="NUMBER|FILE", group=_INPUTS),
     Option("--inputs", str, "digits", "raw inputs, one row each: a .csv or .npy file, or the data set 'digits' (8 x 8 "
@@ -27,7 +27,7 @@ OPTIONS = (
            group=_INPUTS, minimum=1),
     Option("--input-scale", float, 1.0, "scale of K^0, the C_W of the input layer", metavar="S", group=_INPUTS, above=0),
     Option("--samples", int, 20000, "simulated networks; 0 skips the simulation", metavar="M", group=_SIMULATION, minimum=0),
-    Option("--width", int, 24, "width n of the simulated networks", metavar="N", group=_SIMULATION, minimum=1),
+    Option("--width", int, 32, "width n of the simulated networks", metavar="N", group=_SIMULATION, minimum=1),
     Option("--seed", int, 0, "every draw is keyed by (seed, sample, layer)", group=_SIMULATION, minimum=0),
     Option("--memory-mb", float, 2048.0, "cap on the memory of theory and simulation", metavar="MB", group=_SIMULATION, above=0),
     Option("--tol", float, 1e-10, "relative tolerance of the Gaussian expectations", group=_NUMERICS, above=0),
@@ -41,7 +41,7 @@ OPTIONS = (
 )  # fmt: skip
 
 EXAMPLES = (
-    ("two real images through six tanh blocks, theory against simulation", "symtensor run resnet-kernel"),
+    ("two real images through twenty tanh blocks, theory against simulation", "symtensor run resnet-kernel"),
     (
         "the paper's point (variance 2, 800 layers), theory alone",
         "symtensor run resnet-kernel --kernel 2 --dt 0.0025 --depth 800 --samples 0 --out out/paper",

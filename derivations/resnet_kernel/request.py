@@ -108,6 +108,6 @@ def _check_memory(inputs: int, depth: int, memory_mb: float) -> None:
     need = 2 * 4 * 8 * (depth + 1) * inputs**4 / 2**20
     if need > memory_mb:
         raise OptionError(
-            f"the theory of {inputs} inputs and {depth} layers needs {need:.0f} MB, the cap is {memory_mb:g} MB; "
+            f"the theory of {inputs} inputs and {depth} layers needs {need:.3g} MB, the cap is {memory_mb:g} MB; "
             "raise --memory-mb, or lower --n-inputs or --depth"
         )

@@ -221,7 +221,7 @@ def _write(folder: Path, run: HierarchyRun, theory: Theory) -> None:
 
 
 def _tell(context: RunContext, run: HierarchyRun, folder: Path) -> None:
-    context.show(terminal_table(run))
+    context.show(terminal_table(run, context.width))
     quadrature = run.quadrature
     context.say(f"quadrature {quadrature['rule']} ({quadrature['derivatives']}): moments to {quadrature['error']:.1e}, "
                 f"K_0, V_4, K_1 to {quadrature['output_error']:.1e}")  # fmt: skip

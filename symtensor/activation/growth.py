@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sympy as sp
 
 from symtensor.activation.pieces import ActivationError, Piece, spelled
@@ -36,10 +38,11 @@ def critical_variance(pieces: tuple[Piece, ...], x: sp.Symbol) -> sp.Expr:
     return sp.S.Zero if rate is sp.oo else sp.nsimplify(1 / (4 * rate)) if rate.is_Rational else 1 / (4 * rate)
 
 
-def _rate(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
+def _rate(expr: Any, x: sp.Symbol) -> sp.Expr:
     """lim log|expr| / x^2 as x -> +oo; for a sum the largest rate (an upper bound if leading terms cancel)."""
     if expr.is_polynomial(x):
         return sp.S.Zero
+    inner: Any = expr.args[0]
     match expr:
         case sp.Add():
             return sp.Max(*(_rate(term, x) for term in expr.args))
@@ -49,11 +52,11 @@ def _rate(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
                 raise _undecided(expr)
             return sp.Add(*rates)
         case sp.exp():
-            return _over_square(expr.args[0], x)
+            return _over_square(inner, x)
         case sp.sinh() | sp.cosh():
-            return abs(_over_square(expr.args[0], x))
+            return abs(_over_square(inner, x))
         case sp.erfc():
-            exponent = _over_square(expr.args[0], x, power=1)
+            exponent = _over_square(inner, x, power=1)
             return -(exponent**2) if exponent.is_positive else sp.S.Zero
         case sp.Pow():
             if not expr.exp.has(x):
@@ -61,17 +64,15 @@ def _rate(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
             return _over_square(expr.exp * sp.log(expr.base), x)
     if isinstance(expr, _TEMPERATE):
         # log(exp(u)) grows like u, which is temperate as long as u does not itself grow like an exponential
-        if isinstance(expr, sp.log | sp.asinh) and expr.args[0].has(sp.exp, sp.sinh, sp.cosh):
-            return _rate_of_log(expr.args[0], x)
+        if isinstance(expr, sp.log | sp.asinh) and inner.has(sp.exp, sp.sinh, sp.cosh):
+            return _rate_of_log(inner, x)
         return sp.S.Zero
     raise _undecided(expr)
 
 
-def _rate_of_log(argument: sp.Expr, x: sp.Symbol) -> sp.Expr:
-    exponents = [node.args[0] for node in argument.atoms(sp.exp, sp.sinh, sp.cosh)]
-    if all(exponent.is_polynomial(x) for exponent in exponents):
-        return sp.S.Zero
-    raise _undecided(sp.log(argument))
+def _rate_of_log(argument: Any, x: sp.Symbol) -> sp.Expr:
+    exponents: set[Any] = {node.args[0] for node in argument.atoms(sp.exp, sp.sinh, sp.cosh)}
+    return sp.Max(0, *(_rate(exponent, x) for exponent in exponents if exponent.has(x)))
 
 
 def _over_square(exponent: sp.Expr, x: sp.Symbol, power: int = 2) -> sp.Expr:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -53,7 +55,7 @@ def real_roots(function: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
     if function.is_nonzero or (not function.has(x) and not function.is_zero):
         return ()
     try:
-        found = sp.solveset(function, x, sp.Interval.open(lower, upper))
+        found: Any = sp.solveset(function, x, sp.Interval.open(lower, upper))
     except (NotImplementedError, ValueError, TypeError):
         return None
     if isinstance(found, sp.Intersection | sp.Complement):
@@ -62,7 +64,8 @@ def real_roots(function: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
         return ()
     if not isinstance(found, sp.FiniteSet):
         return None
-    return tuple(sorted((sp.simplify(root) for root in found), key=lambda root: float(root.evalf(30))))
+    roots: list[Any] = [sp.simplify(root) for root in found]
+    return tuple(sorted(roots, key=lambda root: float(root.evalf(30))))
 
 
 def smooth_pieces(expr: sp.Expr, x: sp.Symbol) -> tuple[Piece, ...]:
@@ -96,38 +99,41 @@ def _split(piece: Piece, x: sp.Symbol) -> Iterator[Piece]:
             )
         points.update(roots)
     edges = [piece.lower, *sorted(points, key=lambda point: float(point.evalf(30))), piece.upper]
-    for lower, upper in zip(edges[:-1], edges[1:]):
+    for lower, upper in pairwise(edges):
         part = Piece(lower, upper, piece.expr)
-        yield from _split(Piece(lower, upper, piece.expr.xreplace({atom: _branch(atom, x, part.anchor)})), x)
+        resolved: Any = piece.expr.xreplace({atom: _branch(atom, x, part.anchor)})
+        yield from _split(Piece(lower, upper, resolved), x)
 
 
-def _switches(atom: sp.Basic) -> list[sp.Expr]:
+def _switches(atom: Any) -> list[sp.Expr]:
     """Functions whose sign decides the branch of one kinked node."""
+    arguments: tuple[Any, ...] = atom.args
     if isinstance(atom, sp.Max | sp.Min):
-        return [u - v for index, u in enumerate(atom.args) for v in atom.args[:index] if u - v != 0]
+        return [u - v for index, u in enumerate(arguments) for v in arguments[:index] if u - v != 0]
     if isinstance(atom, sp.Piecewise):
-        return [relation.lhs - relation.rhs for relation in atom.atoms(Relational)]
-    return [atom.args[0]]
+        relations: set[Any] = atom.atoms(Relational)
+        return [relation.lhs - relation.rhs for relation in relations]
+    return [arguments[0]]
 
 
-def _branch(atom: sp.Basic, x: sp.Symbol, anchor: sp.Expr) -> sp.Expr:
-    def at(function: sp.Basic) -> float:
+def _branch(atom: Any, x: sp.Symbol, anchor: sp.Expr) -> sp.Expr:
+    def at(function: Any) -> float:
         return float(function.subs(x, anchor).evalf(30))
 
+    arguments: tuple[Any, ...] = atom.args
     match atom:
         case sp.Max():
-            return max(atom.args, key=at)  # type: ignore[return-value]
+            return max(arguments, key=at)
         case sp.Min():
-            return min(atom.args, key=at)  # type: ignore[return-value]
+            return min(arguments, key=at)
         case sp.Piecewise():
-            for value, condition in atom.args:  # type: ignore[misc]
+            for value, condition in arguments:
                 if condition.subs(x, anchor) == True:  # noqa: E712  (a SymPy truth value)
                     return value
             raise ActivationError(f"{spelled(atom)} is not defined at x = {anchor}; add a default branch")
-    argument = atom.args[0]
-    sign = int(np.sign(at(argument)))
+    sign = int(np.sign(at(arguments[0])))
     if isinstance(atom, sp.Abs):
-        return sign * argument
+        return sign * arguments[0]
     return sp.Integer(sign) if isinstance(atom, sp.sign) else sp.Rational(1 + sign, 2)
 
 
@@ -177,7 +183,7 @@ def _require(argument: sp.Expr, kind: str, node: sp.Basic, piece: Piece, x: sp.S
         points = SCAN[(lower < SCAN) & (upper > SCAN)]
     else:
         edges_and_roots = [lower, *(float(root) for root in roots), upper]
-        points = np.array([_between(a, b) for a, b in zip(edges_and_roots[:-1], edges_and_roots[1:])])
+        points = np.array([_between(a, b) for a, b in pairwise(edges_and_roots)])
     values = np.array([float(argument.subs(x, sp.Float(point, 30)).evalf(15)) for point in points])
     sign_changes = bool(values.min() < 0 < values.max())
     if sign_changes if kind == "nonzero" else values.min() < 0:

@@ -1,7 +1,7 @@
 """Function heads that can be evaluated and differentiated without overflow or cancellation.
 
 ``stable_form`` rewrites an elementary expression so that saturating parts are kept as one function each, with the
-derivative rule that does not cancel: tanh' = sech^2 (not 1 - tanh^2), sigmoid'(u) = sigmoid(u) sigmoid(-u),
+derivative rule that does not cancel: tanh' = sech^2 (not 1 - tanh^2), sigmoid'(u) = sech^2(u/2)/4,
 softplus' = sigmoid, Phi' = normal density.  ``head.rewrite("elementary")`` goes back.
 """
 
@@ -23,6 +23,10 @@ class _Head(sp.Function):
 
     nargs = 1
 
+    @property
+    def _u(self) -> Any:
+        return self.args[0]
+
     def _eval_is_extended_real(self) -> bool | None:
         return self.args[0].is_extended_real
 
@@ -30,8 +34,9 @@ class _Head(sp.Function):
 class Sigmoid(_Head):
     """1 / (1 + exp(-u))."""
 
-    def fdiff(self, argindex: int = 1) -> sp.Expr:
-        return self * Sigmoid(-self.args[0])
+    def fdiff(self, argindex: int = 1) -> Any:
+        sech2: Any = Sech2(self._u / 2)
+        return sech2 / 4
 
     def _eval_rewrite(self, rule: Any, args: Any, **hints: Any) -> sp.Expr:
         return 1 / (1 + sp.exp(-args[0]))
@@ -40,8 +45,8 @@ class Sigmoid(_Head):
 class Softplus(_Head):
     """log(1 + exp(u))."""
 
-    def fdiff(self, argindex: int = 1) -> sp.Expr:
-        return Sigmoid(self.args[0])
+    def fdiff(self, argindex: int = 1) -> Any:
+        return Sigmoid(self._u)
 
     def _eval_rewrite(self, rule: Any, args: Any, **hints: Any) -> sp.Expr:
         return sp.log(1 + sp.exp(args[0]))
@@ -50,8 +55,8 @@ class Softplus(_Head):
 class Tanh(_Head):
     """tanh(u), with derivative sech(u)^2 kept as one function."""
 
-    def fdiff(self, argindex: int = 1) -> sp.Expr:
-        return Sech2(self.args[0])
+    def fdiff(self, argindex: int = 1) -> Any:
+        return Sech2(self._u)
 
     def _eval_rewrite(self, rule: Any, args: Any, **hints: Any) -> sp.Expr:
         return sp.tanh(args[0])
@@ -60,8 +65,9 @@ class Tanh(_Head):
 class Sech2(_Head):
     """sech(u)^2 = 1 - tanh(u)^2 without the cancellation at saturation."""
 
-    def fdiff(self, argindex: int = 1) -> sp.Expr:
-        return -2 * Tanh(self.args[0]) * self
+    def fdiff(self, argindex: int = 1) -> Any:
+        tanh: Any = Tanh(self._u)
+        return -2 * tanh * self
 
     def _eval_rewrite(self, rule: Any, args: Any, **hints: Any) -> sp.Expr:
         return 1 - sp.tanh(args[0]) ** 2
@@ -70,14 +76,14 @@ class Sech2(_Head):
 class StdNormalCDF(_Head):
     """Phi(u) = (1 + erf(u / sqrt 2)) / 2 without the cancellation at u -> -oo."""
 
-    def fdiff(self, argindex: int = 1) -> sp.Expr:
-        return sp.exp(-(self.args[0] ** 2) / 2) / sp.sqrt(2 * sp.pi)
+    def fdiff(self, argindex: int = 1) -> Any:
+        return sp.exp(-(self._u**2) / 2) / sp.sqrt(2 * sp.pi)
 
     def _eval_rewrite(self, rule: Any, args: Any, **hints: Any) -> sp.Expr:
         return (1 + sp.erf(args[0] / sp.sqrt(2))) / 2
 
 
-def _one_plus(expr: sp.Add, head: Any) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
+def _one_plus(expr: Any, head: Any) -> tuple[Any, Any, Any] | None:
     """Write a sum as ``c (1 + head(u)) + rest``: returns (c, u, rest), or None when it has no such part."""
     coefficients = expr.as_coefficients_dict()
     constant = coefficients.get(sp.S.One, sp.S.Zero)
@@ -88,7 +94,7 @@ def _one_plus(expr: sp.Add, head: Any) -> tuple[sp.Expr, sp.Expr, sp.Expr] | Non
     return None
 
 
-def stable_form(expr: sp.Expr) -> sp.Expr:
+def stable_form(expr: Any) -> Any:
     """Rewrite an elementary expression in the heads of this module (value unchanged)."""
     if not expr.args:
         return expr

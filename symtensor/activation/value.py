@@ -117,7 +117,7 @@ class Activation:
         critical = float(self.critical_variance)
         if not variance < critical and variance > 0:
             raise NotSquareIntegrableError(
-                f"{self.name!r} has no Gaussian second moment at variance {variance:.6g}{where and ' (' + where + ')'}: "
+                f"{self.name!r} has no Gaussian second moment at variance {variance:.6g}{f' ({where})' if where else ''}: "
                 f"E sigma^2 is finite only below {critical:.6g}; reduce the kernel or use a slower-growing activation"
             )
 
@@ -138,7 +138,7 @@ class Activation:
         return sp.Piecewise(*branches, (last, True)) if branches else last
 
     def stable_derivatives(self, k: int = 0) -> tuple[sp.Expr, ...]:
-        """The k-th derivative on each smooth piece, in the cancellation-free heads of ``symtensor.activation.stable``."""
+        """The k-th derivative on each smooth piece, in the heads of ``symtensor.activation.stable``."""
         return _stable_derivatives(self, k)
 
     def jumps(self, k: int) -> tuple[sp.Expr, ...]:

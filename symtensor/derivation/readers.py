@@ -31,7 +31,7 @@ def read_matrix(path: Path, what: str) -> np.ndarray:
     if path.is_dir():
         raise InputError(f"{what} must be a file, but {str(path)!r} is a folder")
     if not path.exists():
-        raise InputError(f"{what} not found: no file {str(path)!r} (looked from {str(Path.cwd())!r})")
+        raise InputError(f"{what}: there is no file {str(path)!r} (looked from {str(Path.cwd())!r})")
     try:
         values = _read_csv(path) if path.suffix.lower() == ".csv" else _read_npy(path)
     except OSError as error:
@@ -131,7 +131,7 @@ def _required(field: str, path: Path, line: int, column: int) -> float:
         raise InputError(f"{str(path)!r}, line {line}, column {column}: {_complaint(field)}")
     if not math.isfinite(value):
         raise InputError(
-            f"{str(path)!r}, line {line}, column {column}: {field!r} is not finite; all entries must be finite numbers"
+            f"{str(path)!r}, line {line}, column {column}: {field!r} is not a finite number; all entries must be finite"
         )
     return value
 

@@ -1,12 +1,12 @@
 """Gaussian expectations in closed form: polynomials, exponentials, sines, bumps, erf and the ReLU family.
 
-Everything rests on three derivations, none of which needs the covariance to be invertible or positive:
+Everything rests on three derivations, none of which needs the covariance to be invertible or positive.
 
 * Isserlis/Wick: ``E[x_1 .. x_n]`` with mean m is ``m_1 E[x_2 ..] + sum_j C_1j E[.. without 1, j ..]``.
 * Tilting: for ``G`` symmetric, ``E[p(x) exp(v.x + x.G.x)] = det(1 - 2CG)^(-1/2) exp(v.C'v/2) E'[p]``, where E' is the
   Gaussian with covariance ``C' = (1 - 2CG)^(-1) C`` and mean ``C' v``.  Sines are exponentials of imaginary ``v``.
-* Price: ``d/dk12 E[f(x) g(y)] = E[f' g']``, ``d/dk11 E[f g] = E[f'' g]/2``; integrated in ``k12`` it gives erf and ReLU,
-  differentiated it gives every weak moment.
+* Price: ``d/dk12 E[f(x) g(y)] = E[f' g']``, ``d/dk11 E[f g] = E[f'' g]/2``; integrated in ``k12`` it gives erf and
+  ReLU, differentiated it gives every weak moment.
 
 References: Isserlis, Biometrika 12 (1918); Price, IRE Trans. Inf. Theory 4 (1958); Cho & Saul, NIPS (2009), eq. 6.
 """
@@ -34,7 +34,7 @@ Covariance = sp.MatrixBase | Callable[[Any, Any], Any]
 
 
 def isserlis(indices: Sequence[Any], covariance: Covariance, mean: Callable[[Any], Any] | None = None) -> sp.Expr:
-    """E[x_{i1} x_{i2} ..] of a Gaussian vector, a polynomial in its covariance (and mean); nothing is assumed of either.
+    """E[x_{i1} x_{i2} ..] of a Gaussian vector, a polynomial in its covariance (and mean): no positivity is needed.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class _Term:
     exponent: sp.Expr
 
 
-def _exponential_terms(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> list[_Term] | None:
+def _exponential_terms(expr: Any, variables: tuple[sp.Symbol, ...]) -> list[_Term] | None:
     if not expr.is_polynomial(*variables):
         expr = expr.replace(lambda node: isinstance(node, _PERIODIC), lambda node: node.rewrite(sp.exp))
         expr = expr.replace(
@@ -118,7 +118,8 @@ def _exponential_terms(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> list[
         )
     terms = []
     for summand in sp.Add.make_args(sp.expand(expr)):
-        exponent, polynomial = sp.S.Zero, sp.S.One
+        exponent: Any = sp.S.Zero
+        polynomial: Any = sp.S.One
         for factor in sp.Mul.make_args(summand):
             if isinstance(factor, sp.exp):
                 exponent += factor.args[0]
@@ -135,7 +136,7 @@ def _exponential_terms(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> list[
 
 def _tilted(term: _Term, variables: tuple[sp.Symbol, ...], covariance: sp.MatrixBase, mean: sp.MatrixBase) -> sp.Expr:
     """E of one term: center at the mean, absorb the exponential into the Gaussian, then Isserlis."""
-    shift = dict(zip(variables, (variable + shift for variable, shift in zip(variables, mean))))
+    shift: Any = {variable: variable + mean[row] for row, variable in enumerate(variables)}
     exponent = sp.Poly(term.exponent.subs(shift, simultaneous=True), *variables)
     constant = exponent.coeff_monomial(1)
     linear = sp.Matrix([exponent.coeff_monomial(variable) for variable in variables])
@@ -170,8 +171,9 @@ def _collected(expr: sp.Expr, covariance: sp.MatrixBase) -> sp.Expr:
     if not expr.has(sp.exp):
         return sp.expand(expr) if expr.is_polynomial() else expr
     expr = sp.expand(expr)
-    for entry in {covariance[i, j] for i in range(covariance.rows) for j in range(i)}:
-        powers = {node.args[0] for node in expr.atoms(sp.exp) if node.args[0].as_independent(entry)[1] == entry}
+    for entry in {covariance[i, j] for i in range(covariance.rows) for j in range(i) if covariance[i, j].free_symbols}:
+        exponents: set[Any] = {node.args[0] for node in expr.atoms(sp.exp)}
+        powers = {power for power in exponents if power.as_independent(entry)[1] == entry}
         for power in powers:
             if -power in powers and not power.could_extract_minus_sign():
                 hyperbolic = {sp.exp(sign * power): sp.cosh(power) + sign * sp.sinh(power) for sign in (1, -1)}

@@ -91,15 +91,17 @@ def accumulate(
     interrupt, or when a block overflows, the complete blocks so far are on disk before the exception goes on.
     """
     complete = samples // plan.samples
-    total = state.sums
+    total, adding = state.sums, False
     try:
         for block, result in enumerate(results, start=state.blocks):
             _require_finite(result)
             place = block * plan.samples % total.shape[-1]
             if block < complete:
+                adding = True
                 updated = total[..., place : place + plan.groups]
                 updated += result
                 state = State(total, block + 1, state.leading)
+                adding = False
                 saver.offer(state)
             else:
                 saver.offer(state, last=True)
@@ -108,7 +110,8 @@ def accumulate(
             if progress is not None:
                 progress(min(samples, (block + 1) * plan.samples), samples)
     finally:
-        if total is state.sums:
+        # an interrupt between adding a block and counting it would save sums that hold the block twice
+        if not adding:
             saver.offer(state, last=True)
     return total
 

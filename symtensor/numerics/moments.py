@@ -8,8 +8,8 @@ does not depend on it.  Four ways to a derivative:
 * weak: inside, plus the delta terms of a kinked function; regular pairs, however close to singular;
 * closed: the closed form differentiated by Price's theorem.
 
-On a singular pair (``det <= 500 eps k11 k22``) of a function that is not differentiated inside, component derivatives do
-not exist; a representative that is right for fluctuations in the range of the covariance is returned instead.
+On a singular pair (``det <= 500 eps k11 k22``), unless derivatives are taken inside, component derivatives do not
+exist; a representative that is right for fluctuations in the range of the covariance is returned instead.
 """
 
 from __future__ import annotations
@@ -289,7 +289,8 @@ def on_range(table: Table, k11: np.ndarray, k12: np.ndarray, k22: np.ndarray) ->
     l21 = np.where(l11 == 0, np.sqrt(k22), l21)
     c = {0: table[0, 0]}
     for p in (2, 4):
-        c[p] = sum(comb(p, i) * l11**i * l21 ** (p - i) * table[i, p - i] for i in range(p + 1))  # type: ignore[assignment]
+        terms = [comb(p, i) * l11**i * l21 ** (p - i) * table[i, p - i] for i in range(p + 1)]
+        c[p] = np.sum(terms, axis=0)
     representative = singular_representative(k11, k12, k22, c, tuple(table))
     singular = _singular(k11, k12, k22)
     return {order: np.where(singular, representative[order], values) for order, values in table.items()}

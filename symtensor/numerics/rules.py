@@ -72,7 +72,7 @@ CLOSED = Rule("closed")
 
 
 def parse_rule(text: str) -> Rule | None:
-    """Read ``"gh:32"``, ``"trapezoid:161"``, ``"trapezoid:161@12"``, ``"split:16"``, ``"closed"``; ``"auto"`` gives None.
+    """Read ``gh:32``, ``trapezoid:161``, ``trapezoid:161@12`` (radius 12), ``split:16``, ``closed``; ``auto``: None.
 
     Raises
     ------

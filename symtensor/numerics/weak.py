@@ -1,8 +1,8 @@
 """Weak moments of kinked functions with their delta terms written out: no digits are lost near a singular covariance.
 
 The weak derivative of a piecewise smooth function is ``sigma^(i) = s_i + sum_c sum_(a<i) J_a delta_c^(i-1-a)``, where
-s_i is the derivative between the kinks and J_a the jump of sigma^(a) at the kink c.  A delta fixes one variable; what is
-left is the Gaussian of the other one given it, in one dimension:
+s_i is the derivative between the kinks and J_a the jump of sigma^(a) at the kink c.  A delta fixes one variable; then
+what is left is the Gaussian of the other one given it, in one dimension:
 
     E[delta_c^(r)(x) g(y)] = (-d/dx)^r ( p(x) E[g(y) | x] ) at c ,      d/dx E[g(y) | x] = (k12/k11) E[g'(y) | x] .
 

@@ -52,8 +52,8 @@ def test_npy_of_any_real_type(tmp_path):
     ("text", "message"),
     [
         ("1,0.5\n0.5,x\n", "line 2, column 2: 'x' is not a number"),
-        ("1,0.5\n0.5,nan\n", "line 2, column 2: 'nan' is not finite"),
-        ("1,0.5\n0.5,inf\n", "line 2, column 2: 'inf' is not finite"),
+        ("1,0.5\n0.5,nan\n", "line 2, column 2: 'nan' is not a finite number"),
+        ("1,0.5\n0.5,inf\n", "line 2, column 2: 'inf' is not a finite number"),
         ("1;0,5\n0,5;1\n", "line 1, column 2: '0,5' has a decimal comma"),
         ("1,1+2j\n1,1\n", "line 1, column 2: '1+2j' is complex"),
         ("1,2j\n1,1\n", "line 1, column 2: '2j' is complex"),
@@ -113,7 +113,7 @@ def test_nothing_is_unpickled(tmp_path):
 
 
 def test_refusals_before_a_file_is_read(tmp_path):
-    with pytest.raises(InputError, match=r"not found: no file '.*none\.csv'"):
+    with pytest.raises(InputError, match=r"the kernel: there is no file '.*none\.csv'"):
         load_kernel(str(tmp_path / "none.csv"))
     with pytest.raises(InputError, match=r"must be a number or a \.csv or \.npy file, got 'two'"):
         load_kernel("two")
@@ -188,7 +188,7 @@ def test_digits_are_real_images_in_their_own_order():
         (("digits", 2, 0.0), "must be a positive finite number, got 0.0"),
         (("digits", 2, float("nan")), "must be a positive finite number"),
         (("digit",), "must be a .csv or .npy file or one of the data sets digits; got 'digit'"),
-        (("none.npy",), "not found"),
+        (("none.npy",), "the inputs: there is no file"),
     ],
 )
 def test_refusals_of_raw_inputs(arguments, message):

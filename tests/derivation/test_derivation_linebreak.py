@@ -44,7 +44,7 @@ def test_a_leading_minus_and_a_minus_after_a_bracket_are_no_places_to_break():
 
 
 @pytest.mark.parametrize(
-    "latex", ["x" * 200, r"\frac{" + "x" * 200 + "}{2}", r"\left(" + " + ".join("a" * 90) + r"\right)"]
+    "latex", ["x" * 200, r"\frac{" + "x" * 200 + "}{2}", r"b \left(" + " + ".join("a" * 90) + r"\right)"]
 )
 def test_what_cannot_be_broken_is_left_whole(latex):
     assert len(rows(latex)) == 1

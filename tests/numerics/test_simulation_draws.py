@@ -12,7 +12,6 @@ import pytest
 
 from symtensor.numerics._draws import box_muller, fold_in, key_words, normals, random_words
 
-
 NORMALS = jax.jit(normals, static_argnums=1, static_argnames="chunked")
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from symtensor.numerics._factor import semidefinite_factor
 
-
 FACTOR = jax.jit(semidefinite_factor)
 
 
