@@ -95,8 +95,8 @@ def _imports(functions: tuple[Function, ...], used: set[str], checked: bool) -> 
     contractions = any(isinstance(f, TensorFunction) and f.contractions for f in functions)
     records = any(not isinstance(f, ScalarFunction | TensorFunction) or _several(f) for f in functions)
     partial = bool(loops) or any(f.rule.kind != "split" for f in quadrature)
-    names = [name for name, wanted in (("Any", quadrature or checked), ("NamedTuple", records or checked)) if wanted]
-    jax_names = ["Array", "lax"] if quadrature or contractions or any(f.kind == "scan" for f in loops) else ["Array"]
+    names = [name for name, wanted in (("Any", quadrature or checked or any(f.kind == "ode" for f in loops)), ("NamedTuple", records or checked)) if wanted]
+    jax_names = ["Array", "lax"] if quadrature or contractions or loops else ["Array"]
     special = sorted(IMPORTS[name] for name in used if name in IMPORTS)
     standard = [
         *(["from collections.abc import Callable"] if quadrature else []),
@@ -233,7 +233,7 @@ def _definition(function: Function, signature: Signature) -> list[str]:
 
 _LOOP_PARAMETERS = {
     "scan": ["*", "depth: int"],
-    "ode": ["ts: Array", "rtol: float | None = None", "atol: float | None = None", "*", "max_steps: int = 4096"],
+    "ode": ["ts: Array", "rtol: float | None = None", "atol: float | None = None", "*", "max_steps: int = 1024"],
 }
 
 
@@ -242,7 +242,7 @@ _LOOP_ARGUMENTS = {
     "ode": (
         Argument("ts", ("T",), "increasing times at which the state is returned; the first is the initial time"),
         Argument("rtol, atol", (), "tolerances per step; by default 1e-10 in float64, 1e-6 in float32"),
-        Argument("max_steps", (), "static; `success` is False if they do not suffice"),
+        Argument("max_steps", (), "static, between two times; `success` is False if they do not suffice"),
     ),
 }
 _TITLES = {

@@ -42,13 +42,14 @@ def oracle_moments(kernel: MomentKernel, K: np.ndarray, method: Method, digits: 
         A pair so nearly singular that the series does not settle.
     """
     size = len(K)
-    line = _Line(kernel.activation, digits)
-    tables = {order: np.empty((size, size), dtype=object) for order in kernel.orders}
+    line = _line(kernel.activation, digits, mpmath.mp.prec)
+    orders = tuple(dict.fromkeys([*kernel.orders, *((j, i) for i, j in kernel.orders)]))
+    tables = {order: np.empty((size, size), dtype=object) for order in orders}
     for a in range(size):
-        for b in range(size):
-            entry = _pair(line, (K[a, a], K[a, b], K[b, b]), kernel.orders, method)
-            for order in kernel.orders:
-                tables[order][a, b] = entry[order]
+        for b in range(a, size):
+            entry = _pair(line, (K[a, a], K[a, b], K[b, b]), orders, method)
+            for i, j in orders:
+                tables[i, j][a, b] = tables[j, i][b, a] = entry[i, j]
     return tables
 
 
@@ -65,13 +66,9 @@ def _pair(line: _Line, k: tuple[Any, Any, Any], orders: Sequence[Order], method:
 
 def _smooth_singular(line: _Line, s: Any, t: Any, orders: Sequence[Order]) -> dict[Order, Any]:
     """E[sigma^(i)(s Z) sigma^(j)(t Z)] of a smooth function; s = 0 is no special case."""
-    left = {i: line.activation.mpmath_function(i) for i, _ in orders}
-    right = {j: line.activation.mpmath_function(j) for _, j in orders}
 
     def products(z: Any) -> list[Any]:
-        f = {i: function(s * z) for i, function in left.items()}
-        g = {j: function(t * z) for j, function in right.items()}
-        return [f[i] * g[j] for i, j in orders]
+        return [line.derivative(i, s * z) * line.derivative(j, t * z) for i, j in orders]
 
     return dict(zip(orders, line.integral(products, (s, t))))
 
@@ -113,6 +110,12 @@ def _mehler(line: _Line, k11: Any, k12: Any, k22: Any, orders: Sequence[Order]) 
     }
 
 
+@lru_cache(maxsize=16)
+def _line(activation: Activation, digits: int, precision: int) -> _Line:
+    """One per activation and working precision, so that values of the function are computed once."""
+    return _Line(activation, digits)
+
+
 class _Line:
     """Integrals against the normal density in one coordinate: trapezoid, or Gauss-Legendre between kinks."""
 
@@ -121,6 +124,17 @@ class _Line:
         self.digits = digits
         self.kinks = [mpmath.mpmathify(kink.evalf(mpmath.mp.dps + 5)) for kink in activation.kinks]
         self._coefficients: dict[str, list[Any]] = {}
+        self._derivatives: dict[tuple[int, Any], Any] = {}
+        self._functions: dict[int, Callable[[Any], Any]] = {}
+
+    def derivative(self, k: int, x: Any) -> Any:
+        """sigma^(k)(x), remembered: pairs that share a variance share the places."""
+        found = self._derivatives.get((k, x))
+        if found is None:
+            if k not in self._functions:
+                self._functions[k] = self.activation.mpmath_function(k)
+            found = self._derivatives[k, x] = self._functions[k](x)
+        return found
 
     def integral(self, function: Callable[[Any], list[Any]], scales: Sequence[Any]) -> list[Any]:
         """E of each component of function(Z), built from functions of `scale * Z`; refined until it settles."""
@@ -148,7 +162,8 @@ class _Line:
         edges = [kink / scale for kink in self.kinks for scale in scales if scale]
         if edges:
             return total(_panels(edges, radius))
-        limit = mpmath.mpf(10) ** -(self.digits + 4)
+        # the error of the trapezoid is exponential in 1/step: halving the step squares it
+        limit = mpmath.mpf(10) ** (-(self.digits + 6) * 2 // 3)
         value = total(_trapezoid(radius, 0, mpmath.mp.prec))
         for level in range(1, 7):
             previous, new = value, total(_trapezoid(radius, level, mpmath.mp.prec))

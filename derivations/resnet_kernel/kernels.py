@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from derivations.resnet_kernel.equations import AXES, PAIR, V4, K1, P, a, b, c, d, equations, m, response_table
+from derivations.resnet_kernel.equations import AXES, K1, PAIR, V4, P, a, b, c, d, equations, m, response_table
 from symtensor.activation import Activation, activation
 from symtensor.derivation.kernels import (
     Argument,

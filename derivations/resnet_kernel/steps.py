@@ -10,7 +10,7 @@ from collections.abc import Callable
 import sympy as sp
 
 from derivations.resnet_kernel import equations as eq
-from derivations.resnet_kernel.equations import AXES, K0, K1, PAIR, PAIR_SYMMETRIC, V4, C_W, G, P, Q, Sigma, a, b, c, d, gamma, m
+from derivations.resnet_kernel.equations import AXES, C_W, K0, K1, PAIR, PAIR_SYMMETRIC, V4, G, P, Q, Sigma, a, b, c, d, gamma, m
 from symtensor.derivation.model import Check, CheckOutcome, Equation, Step
 from symtensor.fields import IncrementAction
 from symtensor.tensor import TensorExpr

@@ -116,8 +116,9 @@ class Activation:
         """
         critical = float(self.critical_variance)
         if not variance < critical and variance > 0:
+            place = f" ({where})" if where else ""
             raise NotSquareIntegrableError(
-                f"{self.name!r} has no Gaussian second moment at variance {variance:.6g}{f' ({where})' if where else ''}: "
+                f"{self.name!r} has no Gaussian second moment at variance {variance:.6g}{place}: "
                 f"E sigma^2 is finite only below {critical:.6g}; reduce the kernel or use a slower-growing activation"
             )
 

@@ -105,7 +105,9 @@ def simulate(
     ensemble, leading : what is simulated, and its order n^0 theory.
     samples, seed : at least 2; at least 0. A covariance needs 3 samples for a finite standard error.
     sigma : the activation as an elementwise JAX function; by default made from `ensemble.activation`.
-    state : folder that keeps the state of the run. An interrupted run continues there, more samples extend it.
+    state : folder that keeps the state of the run. An interrupted run continues there, more samples extend it. A kill
+        loses the block in flight and what was done since the last write (half a second, or 20 times the time of a
+        write if that is longer).
     memory_mb : cap on what the simulation allocates, checked before any work.
     progress : called as `progress(samples_done, samples)` after each block.
     devices : JAX devices to use; all local devices of the default backend by default.
@@ -144,6 +146,8 @@ def simulate(
     layout = validate_leading(ensemble, leading)
     plan = plan_block(ensemble.width, layout.inputs, ensemble.depth)
     used = list(devices) if devices is not None else jax.local_devices()
+    if not used:
+        raise ValueError("devices is empty; give at least one JAX device, or None for all local ones")
     require_memory(plan, len(used), memory_mb)
     function = sigma if sigma is not None else jax_function(ensemble.activation)
     require_same_function(function, ensemble.activation)

@@ -16,6 +16,8 @@ from symtensor.numerics._draws import fold_in, key_words, normals
 from symtensor.numerics._packing import Layout
 from symtensor.numerics.simulation import simulate
 
+NORMALS = jax.jit(normals, static_argnums=1, static_argnames="chunked")
+FOLD_IN = jax.jit(fold_in)
 LAW = Law(alpha=0.9, dt=0.4, c_w=1.3, c_b=0.2)
 SEED = 21
 
@@ -29,14 +31,14 @@ def case(simulation_case):
 def reference_statistics(leading, sample: int, width: int, tracked: int) -> np.ndarray:
     """`(L+1, rows)` of one sample, by loops over neurons and unpacked matrices."""
     words = key_words(SEED)
-    key = fold_in((jnp.uint32(words[0]), jnp.uint32(words[1])), jnp.array([sample], jnp.uint32))
+    key = FOLD_IN((jnp.uint32(words[0]), jnp.uint32(words[1])), jnp.array([sample], jnp.uint32))
     inputs, depths = leading.K.shape[-1], len(leading.K)
     pairs = list(itertools.combinations_with_replacement(range(inputs), 2))
     network = free = np.zeros((width, inputs))
     drive, drives, s = np.zeros((inputs, inputs)), np.zeros((tracked, inputs, inputs)), None
     rows = []
     for layer in range(depths):
-        z = np.asarray(normals(fold_in(key, jnp.uint32(layer)), width * inputs, chunked=False)).reshape(width, inputs)
+        z = np.asarray(NORMALS(FOLD_IN(key, jnp.uint32(layer)), width * inputs, chunked=False)).reshape(width, inputs)
         if layer == 0:
             network = free = z @ np.linalg.cholesky(leading.K[0]).T
         else:

@@ -84,6 +84,11 @@ def test_bad_leading_order(case, simulation_case):
         simulate(two, LeadingOrder(kernel, order.ES, order.J), samples=4, seed=0)
 
 
+def test_no_device(case):
+    with pytest.raises(ValueError, match="devices is empty"):
+        simulate(*case, samples=4, seed=0, devices=[])
+
+
 def test_float64_is_required(case):
     with jax.enable_x64(False), pytest.raises(ValueError, match="jax_enable_x64"):
         simulate(*case, samples=4, seed=0)
