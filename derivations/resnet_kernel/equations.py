@@ -43,7 +43,7 @@ LAW = {2: lambda i, j: Sigma[(*i, *j)]}  # eta | phi ~ N(0, Sigma), exactly, at 
 
 def next_phi(index: Index) -> TensorExpr:
     """phi' of one neuron: the block itself, the only equation of motion that is typed in."""
-    return alpha * phi[index] + sp.sqrt(dt) * eta[index]
+    return phi[index] * alpha + eta[index] * sp.sqrt(dt)
 
 
 def neuron_mean(expression: TensorExpr) -> TensorExpr:
@@ -72,7 +72,7 @@ def block_noise() -> TensorExpr:
 def drive() -> TensorExpr:
     """Q_ab(K) = C_b + C_W E_{N(0,K)}[sigma_a sigma_b]."""
     ones = delta(a, a) * delta(b, b)  # all components 1: the bias is shared by the inputs
-    return C_b * ones + C_W * m(0, 0, a, b)
+    return ones * C_b + m(0, 0, a, b) * C_W
 
 
 @cache
@@ -101,6 +101,11 @@ def mean_at(expansion: FunctionalTaylor, order: int) -> TensorExpr:
 def at_saddle(expression: TensorExpr) -> TensorExpr:
     """Order n^0: G = K_0, and Sigma = Q(K_0) by name."""
     return expression.replace(G, lambda i, j: K0[i, j]).replace(Sigma, lambda i, j: Q[i, j]).canonical()
+
+
+def linear_mean(expansion: FunctionalTaylor) -> TensorExpr:
+    """The part of that which the mean K_1/n of Delta carries."""
+    return average(expansion.series.coefficient(1), Delta, FLUCTUATION).coeff(eps, 1)
 
 
 @cache
@@ -144,7 +149,7 @@ def equations() -> dict[str, TensorExpr]:
         "K0_step": K0_next,
         "K1_transport": (linear - K1[a, b]).canonical(),
         "K1_source": source,
-        "U1_model": (mean_at(expectation(), 1) - average(expectation().series.coefficient(1), Delta, FLUCTUATION).coeff(eps, 1)).canonical(),
+        "U1_model": (mean_at(expectation(), 1) - linear_mean(expectation())).canonical(),
         "V4_transport": (first_order(carried) - V4[a, b, c, d]).canonical(),
         "V4_source": first_order(made),
         "V4_carry": response(X4, c, d),

@@ -38,6 +38,11 @@ def _argument(name: str) -> Argument:
     return ARGUMENTS.get(name) or Argument(name, RANK2, "E[sigma^(i) sigma^(j)], weak derivatives")
 
 
+_INCREMENTS = {
+    "K1_transport": 2, "K1_source": 2, "V4_transport": 4, "V4_source": 4, "V4_half": 4, "V4_full": 4,
+}  # fmt: skip
+
+
 def _tensor_kernel(name: str, expression: TensorExpr, axes: tuple[Index, ...], title: str) -> TensorKernel:
     """A kernel whose arguments are exactly what its expression contains, arrays first."""
     symbols = sorted({str(s) for term in expression.terms for s in term.coefficient.free_symbols})
@@ -49,8 +54,7 @@ def _tensor_kernel(name: str, expression: TensorExpr, axes: tuple[Index, ...], t
 def tensor_kernels() -> dict[str, TensorKernel]:
     """Every tensor kernel of the module by name."""
     eq = equations()
-    step = {name: Tensor(name, (P,) * rank) for name, rank in
-            (("K1_transport", 2), ("K1_source", 2), ("V4_transport", 4), ("V4_source", 4), ("V4_half", 4), ("V4_full", 4))}  # fmt: skip
+    step = {name: Tensor(name, (P,) * rank) for name, rank in _INCREMENTS.items()}
     rank2, rank4 = PAIR, AXES
 
     def plus(state: Tensor, *increments: str) -> TensorExpr:

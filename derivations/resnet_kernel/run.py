@@ -60,9 +60,11 @@ def run_derivation(derivation: Derivation, settings: Settings, context: RunConte
         derived = steps()
         checks = run_checks(derived)
     run = HierarchyRun(
-        derivation=derivation, steps=derived, checks=checks, parameters=_shown(request, settings), inputs=request.inputs.provenance,
-        labels=request.inputs.labels, t=t, theory=_theory(theory, t), theory_ode=_ode(ode, t), simulation=simulation,
-        residual=_residual(request, theory, simulation), condition=_condition(theory["K0"]), quadrature=_quadrature(request, theory),
+        derivation=derivation, steps=derived, checks=checks, parameters=_shown(request, settings),
+        inputs=request.inputs.provenance, labels=request.inputs.labels, t=t,
+        theory=_theory(theory, t), theory_ode=_ode(ode, t), simulation=simulation,
+        residual=_residual(request, theory, simulation), condition=_condition(theory["K0"]),
+        quadrature=_quadrature(request, theory),
         warnings=_warnings(request, theory, ode, simulation, checks), module_source=theory.module.source,
         versions=library_versions(), timings=timings, command=context.command,
         files=(("summary.json", "all numbers, for programs"), (RESULTS_NAME, "all arrays with named axes"),

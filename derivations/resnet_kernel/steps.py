@@ -23,7 +23,7 @@ e, f, g, h = P.indices("e f g h")
 
 def chi(first: tuple, second: tuple) -> TensorExpr:
     """chi_ab,cd = C_W J_ab,cd."""
-    return C_W * eq.response_table().rename(dict(zip(AXES, (*first, *second))))
+    return eq.response_table().rename(dict(zip(AXES, (*first, *second)))) * C_W
 
 
 def noise() -> TensorExpr:
@@ -118,7 +118,7 @@ def _block() -> Step:
         ),
         (
             _equal("mean", r"$E[G'|\phi] = \alpha^2 G + dt\,\Sigma$", eq.block_mean,
-                   lambda: eq.alpha**2 * G[a, b] + eq.dt * Sigma[a, b]),
+                   lambda: G[a, b] * eq.alpha**2 + Sigma[a, b] * eq.dt),
             _equal("Wishart limit", r"at $\alpha = 0$, $dt = 1$ the covariance is that of a Wishart matrix", _wishart,
                    lambda: Sigma[a, c] * Sigma[b, d] + Sigma[a, d] * Sigma[b, c]),
         ),
@@ -203,7 +203,7 @@ def _mean() -> Step:
         (
             _equal("GC1", r"the paper's $\dot K_1 = \chi K_1 + \frac12 D^2Q[V_4]$", _at_zero_leak("K1_rate"), gc1),
             _equal("source", r"the source of $K_1$ is $dt\,C_W\,U_1^{\mathrm{model}}$", lambda: equations["K1_source"],
-                   lambda: eq.dt * C_W * equations["U1_model"]),
+                   lambda: equations["U1_model"] * (eq.dt * C_W)),
         ),
     )  # fmt: skip
 

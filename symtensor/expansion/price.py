@@ -99,7 +99,7 @@ def directional_derivative(
             else:
                 continue
             rest = [other.tensor[other.indices] for k, other in enumerate(term.factors) if k != position]
-            total = total + (term.coefficient * reduce(mul, rest, inner)).sum(*term.summed)
+            total = total + (reduce(mul, rest, inner) * term.coefficient).sum(*term.summed)
     return total.canonical()
 
 

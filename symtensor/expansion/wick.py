@@ -59,7 +59,7 @@ def _average_term(term: Term, field: Tensor, cumulants: Cumulants) -> TensorExpr
     moment = _moment(random, cumulants)
     if moment is None:
         return None
-    return (term.coefficient * reduce(mul, fixed, moment)).sum(*term.summed)
+    return (reduce(mul, fixed, moment) * term.coefficient).sum(*term.summed)
 
 
 def _moment(slots: list[Slots], cumulants: Cumulants) -> TensorExpr | None:
@@ -70,7 +70,7 @@ def _moment(slots: list[Slots], cumulants: Cumulants) -> TensorExpr | None:
     for partition in multiset_partitions(list(range(len(slots)))):
         if any(len(block) not in cumulants for block in partition):
             continue
-        blocks = [cumulants[len(block)](*(slots[i] for i in block)) for block in partition]
+        blocks = [cumulants[len(block)](*(slots[int(i)] for i in block)) for block in partition]
         product = reduce(mul, blocks)
         total = product if total is None else total + product
     return total

@@ -8,6 +8,7 @@ Valid for Re A > 0, and by analytic continuation as a formal rule for the imagin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import sympy as sp
 
@@ -18,7 +19,7 @@ class NotQuadraticError(ValueError):
     """The exponent is not a quadratic polynomial with invertible quadratic part in the integration variables."""
 
 
-def integrate_gaussian(exponent: sp.Expr, variables: Sequence[sp.Symbol]) -> tuple[sp.Expr, sp.Expr]:
+def integrate_gaussian(exponent: Any, variables: Sequence[sp.Symbol]) -> tuple[sp.Expr, sp.Expr]:
     r"""Integrate exp(exponent) over all of R in each variable; return (prefactor, remaining exponent).
 
     Raises
@@ -39,10 +40,10 @@ def integrate_gaussian(exponent: sp.Expr, variables: Sequence[sp.Symbol]) -> tup
     at_zero = dict.fromkeys(variables, sp.S.Zero)
     linear = sp.Matrix([exponent.diff(v).subs(at_zero) for v in variables])
     quadratic = -sp.hessian(exponent, list(variables))
-    determinant = sp.factor(quadratic.det())
+    determinant: Any = sp.factor(quadratic.det())
     if determinant == 0:
         raise NotQuadraticError(f"the quadratic form in {list(variables)} has a zero mode: {quadratic.nullspace()[0].T}")
-    shift = (linear.T * quadratic.adjugate() * linear)[0] / (2 * determinant)
+    shift: Any = (linear.T * quadratic.adjugate() * linear)[0, 0] / (2 * determinant)
     prefactor = (2 * sp.pi) ** sp.Rational(len(variables), 2) / sp.sqrt(determinant)
     return prefactor, sp.cancel(exponent.subs(at_zero) + shift)
 

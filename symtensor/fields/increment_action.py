@@ -14,7 +14,8 @@ References: Martin, Siggia & Rose (1973); Janssen (1976); De Dominicis (1978); a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import sympy as sp
 
@@ -64,7 +65,8 @@ class IncrementAction:
             past = [symbol for step in range(layer + 1) for symbol in self.field(step)]
             return sp.Function(f"F_{layer}_{i}{j}", positive=(i == j) or None, real=True)(*past)
 
-        return tuple(sp.Matrix(self.inputs, self.inputs, lambda i, j, layer=layer: entry(layer, i, j)) for layer in range(self.layers))
+        size = self.inputs
+        return tuple(sp.Matrix(size, size, partial(entry, layer)) for layer in range(self.layers))
 
     def covariance(self, layer: int) -> sp.Matrix:
         """Sigma(phi^layer): a positive matrix of arbitrary functions of the fields up to `layer`."""
@@ -97,15 +99,16 @@ class IncrementAction:
 
     def partition_function(self) -> sp.Expr:
         """Z, by exact Gaussian integration block by block from the last layer to the first (causality)."""
-        prefactor, exponent = sp.S.One, -self.expression()
+        prefactor: Any = sp.S.One
+        exponent: Any = -self.expression()
         for layer in reversed(range(self.layers)):
             # Sigma(phi^layer) does not contain phi^{layer+1}: freeze it as positive symbols while these two are integrated
-            frozen = {entry: _symbol_like(entry) for entry in self._factors[layer] if entry != 0}
+            frozen: Any = [(entry, _symbol_like(entry)) for entry in self._factors[layer].flat() if entry != 0]
             exponent = exponent.subs(frozen)
             for variables in (self.response(layer + 1), self.field(layer + 1)):
-                factor, exponent = integrate_gaussian(exponent, list(variables))
+                factor, exponent = integrate_gaussian(exponent, variables.flat())
                 prefactor = prefactor * factor
-            thaw = {symbol: entry for entry, symbol in frozen.items()}
+            thaw = [(symbol, entry) for entry, symbol in frozen]
             prefactor, exponent = prefactor.subs(thaw), exponent.subs(thaw)
         measure = (2 * sp.pi) ** (self.inputs * self.layers)
         return sp.simplify(prefactor * sp.exp(exponent) / measure)
@@ -121,5 +124,5 @@ class IncrementAction:
         return f"$$ {self.latex()} $$"
 
 
-def _symbol_like(entry: sp.Expr) -> sp.Symbol:
+def _symbol_like(entry: Any) -> sp.Symbol:
     return sp.Symbol(str(entry.func), positive=entry.is_positive, real=True)

@@ -121,9 +121,7 @@ def build_block(
         free = memory * state.free + _apply(jnp.broadcast_to(free_factor[..., None], factor.shape), z)
         image, free_image = activation(network), activation(free)
 
-        g, s, g_free, s_free = (
-            value / plan.width for value in _pair_sums((network, image, free, free_image), layout, loops)
-        )
+        g, s, g_free, s_free = (value / plan.width for value in _pair_sums((network, image, free, free_image), layout, loops))
         noise = s_free - mean[:, None]
         control_g = g_free - kernel[:, None] + state.drive
         control_s = noise + response @ state.drive
@@ -210,15 +208,11 @@ def _tracked_controls(
     return lax.fori_loop(0, tracked, add, jnp.zeros((layout.quads, lanes))) / tracked, following
 
 
-def _statistics(
-    dg: jax.Array, cg: jax.Array, ds: jax.Array, cs: jax.Array, moments: jax.Array, layout: Layout
-) -> jax.Array:
+def _statistics(dg: jax.Array, cg: jax.Array, ds: jax.Array, cs: jax.Array, moments: jax.Array, layout: Layout) -> jax.Array:
     """Stack one depth's statistics in the order of `Layout`: `(rows, lanes)`."""
     a, b = layout.quad
     rg = dg - cg
-    return jnp.concatenate(
-        [dg, rg, ds, ds - cs, dg[a] * dg[b], rg[a] * cg[b] + cg[a] * rg[b], rg[a] * rg[b], moments], axis=0
-    )
+    return jnp.concatenate([dg, rg, ds, ds - cs, dg[a] * dg[b], rg[a] * cg[b] + cg[a] * rg[b], rg[a] * rg[b], moments], axis=0)
 
 
 def _group_sums(statistics: jax.Array, included: jax.Array, plan: Plan) -> jax.Array:

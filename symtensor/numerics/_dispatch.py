@@ -104,9 +104,9 @@ def accumulate(
                 adding = False
                 saver.offer(state)
             else:
-                saver.offer(state, last=True)
-                total = total.copy()
-                total[..., place : place + plan.groups] += result
+                saver.offer(state, last=True)  # before the incomplete block goes into the same array
+                updated = total[..., place : place + plan.groups]
+                updated += result
             if progress is not None:
                 progress(min(samples, (block + 1) * plan.samples), samples)
     finally:

@@ -101,9 +101,7 @@ def _one_depth(
     return result
 
 
-def _estimators(
-    sums: Array, number: NDArray[np.int64], width: int, response: Array, layout: Layout
-) -> dict[str, Array]:
+def _estimators(sums: Array, number: NDArray[np.int64], width: int, response: Array, layout: Layout) -> dict[str, Array]:
     """Unbiased estimators as functions of sums `(replicates, rows)` over `number` samples each."""
     size = number[:, None].astype(np.float64)
     dg, rg, ds, rs = (sums[:, layout.part(name)] / size for name in ("dG", "rG", "dS", "rS"))

@@ -196,9 +196,7 @@ def _fingerprint(ensemble: Ensemble, leading: LeadingOrder, seed: int) -> dict[s
     }
 
 
-def _initial_state(
-    plan: Plan, packed: dict[str, Array], fingerprint: dict[str, Any], folder: Path | None, samples: int
-) -> State:
+def _initial_state(plan: Plan, packed: dict[str, Array], fingerprint: dict[str, Any], folder: Path | None, samples: int) -> State:
     fresh = State(np.zeros((plan.depth + 1, plan.layout.rows, GROUPS)), 0, packed)
     if folder is None:
         return fresh

@@ -24,9 +24,7 @@ def keys_of(seed: int, samples: int):
 def test_keys_are_those_of_jax_random(seed):
     reference = jax.random.key(seed, impl="threefry2x32")
     assert np.array_equal(jax.random.key_data(reference), np.array(key_words(seed), dtype=np.uint32))
-    expected = jax.vmap(lambda s: jax.random.key_data(jax.random.fold_in(jax.random.fold_in(reference, s), 3)))(
-        jnp.arange(5)
-    )
+    expected = jax.vmap(lambda s: jax.random.key_data(jax.random.fold_in(jax.random.fold_in(reference, s), 3)))(jnp.arange(5))
     high, low = fold_in(keys_of(seed, 5), jnp.uint32(3))
     assert np.array_equal(np.stack([high, low], axis=1), expected)
 

@@ -120,9 +120,7 @@ def test_default_callables(name):
     points = np.array([-40.0, -3.0, -0.7, -1e-3, 0.0, 0.2, 1.0, 5.0, 40.0])
     values = np.asarray(jax_function(sigma)(jnp.asarray(points)))
     assert values.dtype == np.float64
-    expected = [
-        float(sympy.N(sigma.expr.subs({s: sympy.Float(p, 40) for s in sigma.expr.free_symbols}), 20)) for p in points
-    ]
+    expected = [float(sympy.N(sigma.expr.subs({s: sympy.Float(p, 40) for s in sigma.expr.free_symbols}), 20)) for p in points]
     assert np.allclose(values, expected, rtol=1e-13, atol=1e-15)
 
 

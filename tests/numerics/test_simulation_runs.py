@@ -204,9 +204,7 @@ def test_writing_is_a_small_share_of_the_run(case, tmp_path, monkeypatch):
 
 
 def test_memory_is_refused_before_any_work(case):
-    with pytest.raises(
-        MemoryCapError, match=r"needs \d+ MB with 2 inputs, width 128, depth 3 on 1 device.*cap is 1 MB"
-    ):
+    with pytest.raises(MemoryCapError, match=r"needs \d+ MB with 2 inputs, width 128, depth 3 on 1 device.*cap is 1 MB"):
         simulate(*case, samples=10**6, seed=1, memory_mb=1)
 
 
