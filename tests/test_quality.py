@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -30,3 +32,11 @@ def test_files_and_functions_stay_readable() -> None:
                     if (node.end_lineno or 0) - node.lineno - doc.count("\n") > 60:
                         long.append(f"{path.name}: {node.name}")
     assert long == []
+
+
+def test_pyright() -> None:
+    version = subprocess.run([sys.executable, "-m", "pyright", "--version"], capture_output=True, text=True)
+    if version.returncode:
+        pytest.skip("pyright cannot fetch its Node package here")
+    result = subprocess.run([sys.executable, "-m", "pyright"], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout

@@ -76,7 +76,7 @@ def _total(function: TensorFunction, printer: Printer) -> str | Sum:
     for summand in function.summands:
         parts = [_part(number, products) for number, products in summand.parts]
         if summand.coefficient.op == "const" and summand.coefficient.value == 1:
-            terms += parts
+            terms += _flattened(parts)
         else:
             terms.append(_scaled(_factor(summand.coefficient, printer), parts))
     total = terms[0] if len(terms) == 1 else Sum("", tuple(terms))
@@ -89,7 +89,7 @@ def _total(function: TensorFunction, printer: Printer) -> str | Sum:
 def _scaled(coefficient: str, parts: list[str | Sum]) -> str | Sum:
     """coefficient * (sum of parts)."""
     if len(parts) > 1:
-        return Sum(coefficient, tuple(parts))
+        return Sum(coefficient, tuple(_flattened(parts)))
     (part,) = parts
     if isinstance(part, Sum):
         sign = "-" if part.prefix.startswith("-") else ""
@@ -98,6 +98,14 @@ def _scaled(coefficient: str, parts: list[str | Sum]) -> str | Sum:
     if part == "1":
         return coefficient
     return f"-{coefficient} * {part[1:]}" if part.startswith("-") else f"{coefficient} * {part}"
+
+
+def _flattened(parts: list[str | Sum]) -> list[str | Sum]:
+    """Sums without a factor dissolved into the sum they are in."""
+    flat: list[str | Sum] = []
+    for part in parts:
+        flat += part.terms if isinstance(part, Sum) and not part.prefix else [part]
+    return flat
 
 
 def _part(number: Node, products: tuple[Product, ...]) -> str | Sum:
@@ -175,8 +183,8 @@ def moment_values(function: MomentFunction, used: set[str]) -> dict[str, Any]:
 
 def _ends(function: MomentFunction) -> tuple[str, str]:
     up, down = (sp.sympify(node.value) for node in function.collinear)
-    texts = [number_text(value)[0] for value in (up, -down)]
-    return texts[0], texts[1]
+    up_text, down_text = (number_text(value)[0] for value in (up, -down))
+    return up_text, down_text + (".0" if down_text.lstrip("-").isdigit() else "")
 
 
 def _rule_values(function: MomentFunction) -> dict[str, Any]:

@@ -12,7 +12,7 @@ _FUNCTIONS = {
     "atan": "jnp.arctan", "atan2": "jnp.arctan2", "sinh": "jnp.sinh", "cosh": "jnp.cosh", "tanh": "jnp.tanh",
     "asinh": "jnp.arcsinh", "erf": "erf", "erfc": "erfc", "abs": "jnp.abs", "sign": "jnp.sign",
     "maximum": "jnp.maximum", "minimum": "jnp.minimum", "power": "jnp.power",
-    "sech2": "_sech2", "sigmoid": "jax.nn.sigmoid", "softplus": "jax.nn.softplus",
+    "sech2": "_sech2", "sigmoid": "jax.nn.sigmoid", "softplus": "_softplus",
 }  # fmt: skip
 
 #: function -> name to import from `jax.scipy.special`
@@ -21,10 +21,23 @@ IMPORTS = {"erf": "erf", "erfc": "erfc"}
 #: function -> definition that a module using it contains
 HELPERS = {
     "sech2": '''\
+@jax.custom_jvp
 def _sech2(x: Array) -> Array:
     """1 - tanh(x)**2 without cancellation or overflow."""
     decay = jnp.exp(-2 * jnp.abs(x))
-    return 4 * decay / (1 + decay) ** 2'''
+    return 4 * decay / (1 + decay) ** 2
+
+
+# by hand, because differentiating |x| loses the even derivatives at 0
+_sech2.defjvps(lambda dx, value, x: -2 * jnp.tanh(x) * value * dx)''',
+    "softplus": '''\
+@jax.custom_jvp
+def _softplus(x: Array) -> Array:
+    """log(1 + exp(x)) without overflow."""
+    return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+
+
+_softplus.defjvps(lambda dx, value, x: jax.nn.sigmoid(x) * dx)''',
 }
 
 

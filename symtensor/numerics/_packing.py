@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LINEAR = ("dG", "rG", "dS", "rS")  # deviations of G and S, and what the control variates leave of them
-QUADRATIC = ("GG", "RC", "RR", "CC")  # see `Layout`
+QUADRATIC = ("GG", "CV", "RR")  # see `Layout`
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Layout:
     """Where the statistics of one sample and depth are stored.
 
     With `dG = G - K_0`, the control `c = c_G` and the residual `r = dG - c`, packed over the M = P(P+1)/2 pairs:
-    rows `dG, rG, dS, rS` (M each), then over the M(M+1)/2 pairs of pairs `GG = dG dG`, `RC = r c + c r`, `RR = r r`
-    and `CC = mean_i c_i c_i` over single neurons.
+    rows `dG, rG, dS, rS` (M each), then over the M(M+1)/2 pairs of pairs `GG = dG dG`, `RR = r r` and
+    `CV = n (r c + c r) + mean_i c_i c_i`, the mean over single neurons.
     """
 
     inputs: int

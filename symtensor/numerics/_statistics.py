@@ -105,14 +105,14 @@ def _estimators(sums: Array, number: NDArray[np.int64], width: int, response: Ar
     """Unbiased estimators as functions of sums `(replicates, rows)` over `number` samples each."""
     size = number[:, None].astype(np.float64)
     dg, rg, ds, rs = (sums[:, layout.part(name)] / size for name in ("dG", "rG", "dS", "rS"))
-    gg, rc, rr, cc = (sums[:, layout.part(name)] for name in ("GG", "RC", "RR", "CC"))
+    gg, cv, rr = (sums[:, layout.part(name)] for name in ("GG", "CV", "RR"))
     a, b = layout.quad
     n = float(width)
     with np.errstate(divide="ignore", invalid="ignore"):
         plain = n * np.where(size > 1, (gg - size * dg[:, a] * dg[:, b]) / (size - 1.0), np.nan)
         residual = np.where(size > 1, (rr - size * rg[:, a] * rg[:, b]) / (size - 1.0), np.nan)
     return {
-        "V4": n * (rc / size + residual) + cc / size,
+        "V4": cv / size + n * residual,
         "K1": n * rg,
         "S1": n * rs,
         "U1": n * (rs - rg @ response.T),
