@@ -17,7 +17,7 @@ from .analyse import Signature
 from .ir import CompositeFunction, Function, LoopFunction, MomentFunction, ScalarFunction, TensorFunction
 from .names import class_name, docstring_text
 from .printers.bodies import composite_body, moment_values, scalar_body, tensor_body
-from .printers.jax import HELPERS, IMPORTS
+from .printers.jax import IMPORTS, helpers
 from .printers.layout import WIDTH, assignment, call_lines, tuple_text
 from .reference_text import ReferencePoint, reference_lines
 from .spec import ModuleSpec
@@ -56,7 +56,7 @@ def render(
             "reference.jinja",
             {"points": reference_lines(points), "tolerance": dict(tolerance), "functions": sorted({p.kernel for p in points})},
         )
-    shared = _template("shared.jinja", {"uses": _uses(functions), "helpers": [HELPERS[name] for name in sorted(used & set(HELPERS))]})
+    shared = _template("shared.jinja", {"uses": _uses(functions), "helpers": helpers(used)})
     source = _template(
         "module.py.jinja",
         {

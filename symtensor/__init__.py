@@ -29,8 +29,13 @@ _PUBLIC = {
     "closed_form": "symtensor.expansion.gaussian",
     "delta": "symtensor.tensor",
     "derivations": "symtensor.derivation.registry",
+    "ExpectationFamily": "symtensor.expansion",
+    "IncrementAction": "symtensor.fields",
+    "average": "symtensor.expansion",
     "expect": "symtensor.numerics.expectation",
+    "functional_taylor": "symtensor.expansion",
     "isserlis": "symtensor.expansion.gaussian",
+    "run": "symtensor.derivation.execute",
     "series": "symtensor.expansion",
     "taylor": "symtensor.expansion",
 }

@@ -211,9 +211,7 @@ class _Reader:
             raise self.refuse(node.func, "cannot be called; only functions written by their name can")
         name = node.func.id
         if name not in FUNCTIONS:
-            raise self.refuse(
-                node.func, f"is not a known function{suggestion(name, FUNCTIONS)}; known: {', '.join(FUNCTIONS)}"
-            )
+            raise self.refuse(node.func, f"is not a known function{suggestion(name, FUNCTIONS)}; known: {', '.join(FUNCTIONS)}")
         if node.keywords:
             raise self.refuse(node, "has keyword arguments; functions here take positional arguments only")
         least, most, function = FUNCTIONS[name]

@@ -143,8 +143,11 @@ def _evaluate(
     request: Request, rule: Rule, derivatives: str, final: bool = True
 ) -> tuple[GeneratedModule, dict[str, np.ndarray]]:
     """Generate, load, and run the recursion over all layers."""
+    import jax
     import jax.numpy as jnp
 
+    if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise ValueError('float64 is off in JAX; call jax.config.update("jax_enable_x64", True) first')
     module = generate_module(request, rule, derivatives, final)
     namespace = module.load()
     K0 = jnp.asarray(request.kernel, jnp.float64)

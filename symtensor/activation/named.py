@@ -75,9 +75,7 @@ def _from_text(text: str) -> Activation:
     if _WORD.fullmatch(text) and text not in ("x", "pi", "E"):
         spellings = [*NAMES, *ALIASES]
         hint = f": write '{text}(x)'" if text in FUNCTIONS else suggestion(word, spellings)
-        raise ActivationError(
-            f"unknown activation {text!r}{hint}; known names: {', '.join(spellings)}; or an expression in x"
-        )
+        raise ActivationError(f"unknown activation {text!r}{hint}; known names: {', '.join(spellings)}; or an expression in x")
     expr = parse_expression(text)
     for name, definition in NAMES.items():
         if expr == parse_expression(definition):

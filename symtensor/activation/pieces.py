@@ -151,9 +151,7 @@ def check_real(piece: Piece, x: sp.Symbol) -> tuple[str, ...]:
             assumed += _require(sp.cos(node.args[0]), "nonzero", node, piece, x)
         elif isinstance(node, sp.log):
             assumed += _require(node.args[0], "positive", node, piece, x)
-        elif (
-            isinstance(node, sp.Pow) and node.base is not sp.E and not (node.exp.is_integer and node.exp.is_nonnegative)
-        ):
+        elif isinstance(node, sp.Pow) and node.base is not sp.E and not (node.exp.is_integer and node.exp.is_nonnegative):
             if node.exp.is_integer:
                 assumed += _require(node.base, "nonzero", node, piece, x)
             elif node.exp.is_positive:
@@ -170,9 +168,7 @@ def _require(argument: sp.Expr, kind: str, node: sp.Basic, piece: Piece, x: sp.S
     edges = [] if kind == "nonnegative" else [edge for edge in (piece.lower, piece.upper) if edge.is_finite]
     for edge in edges:
         if argument.subs(x, edge).is_zero:
-            raise ActivationError(
-                f"{spelled(node)} is not finite at x = {edge}; an activation is finite on the real line"
-            )
+            raise ActivationError(f"{spelled(node)} is not finite at x = {edge}; an activation is finite on the real line")
     roots = real_roots(argument, x, piece.lower, piece.upper)
     if roots and kind != "nonnegative":
         raise ActivationError(

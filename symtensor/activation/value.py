@@ -205,9 +205,7 @@ def _check_heads(expr: sp.Expr) -> None:
             stack += [value for value, _ in node.args]  # type: ignore[misc]
             continue
         if not isinstance(node, _ALLOWED):
-            raise ActivationError(
-                f"{type(node).__name__} in {spelled(expr)} is not among the functions an activation may use"
-            )
+            raise ActivationError(f"{type(node).__name__} in {spelled(expr)} is not among the functions an activation may use")
         stack += [node.args[0]] if isinstance(node, sp.Heaviside) else list(node.args)
 
 

@@ -119,6 +119,11 @@ class HierarchyRun:
         pairs = {quantity.name: (quantity.theory, quantity.estimate) for quantity in self.quantities}
         return compare_all(self.theory, self.simulation, pairs)
 
+    def _repr_html_(self) -> str:
+        from symtensor.derivation.hierarchy_report import hierarchy_document
+
+        return hierarchy_document(self).fragment()
+
     def alternative(self, quantity: Quantity) -> tuple[np.ndarray, str]:
         """The values that a comparison of `quantity` must be able to reject, and their description."""
         if quantity.alternative in self.theory:

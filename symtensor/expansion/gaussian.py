@@ -244,7 +244,7 @@ def closed_form(activation: Activation) -> ClosedForm | None:
     --------
     >>> from symtensor.activation import activation
     >>> closed_form(activation("erf")).expectation
-    2*asin(2*k12/sqrt((2*k11 + 1)*(2*k22 + 1)))/pi
+    2*asin(2*k12/(sqrt(2*k11 + 1)*sqrt(2*k22 + 1)))/pi
     """
     if activation.slopes is not None:
         return _relu_family(*activation.slopes)

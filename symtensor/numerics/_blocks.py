@@ -55,7 +55,7 @@ class Plan:
         neurons = 10 * self.width * layout.inputs + 3 * self.tracked * layout.pairs
         statistics = 3 * layout.rows + 12 * layout.pairs + 6 * layout.inputs**2
         constants = (self.depth + 1) * (layout.pairs**2 + 2 * layout.pairs + layout.inputs**2)
-        return 8 * (lanes * (neurons + statistics) + 2 * int(np.prod(self.output_shape)) + 2 * constants)
+        return 8 * (lanes * (neurons + statistics) + int(np.prod(self.output_shape)) + 2 * constants)
 
 
 def plan_block(width: int, inputs: int, depth: int) -> Plan:
@@ -126,7 +126,7 @@ def build_block(
         control_g = g_free - kernel[:, None] + state.drive
         control_s = noise + response @ state.drive
         moments, drives = _tracked_controls(state.drives, free, free_image, inputs, step, layout, loops)
-        statistics = _statistics(g - kernel[:, None], control_g, s - mean[:, None], control_s, moments, layout)
+        statistics = _statistics(g - kernel[:, None], control_g, s - mean[:, None], control_s, moments, plan)
         drive = step(state.drive, control_s)
         return _State(network, free, s, drive, drives), _group_sums(statistics, included, plan)
 
@@ -208,11 +208,12 @@ def _tracked_controls(
     return lax.fori_loop(0, tracked, add, jnp.zeros((layout.quads, lanes))) / tracked, following
 
 
-def _statistics(dg: jax.Array, cg: jax.Array, ds: jax.Array, cs: jax.Array, moments: jax.Array, layout: Layout) -> jax.Array:
+def _statistics(dg: jax.Array, cg: jax.Array, ds: jax.Array, cs: jax.Array, moments: jax.Array, plan: Plan) -> jax.Array:
     """Stack one depth's statistics in the order of `Layout`: `(rows, lanes)`."""
-    a, b = layout.quad
+    a, b = plan.layout.quad
     rg = dg - cg
-    return jnp.concatenate([dg, rg, ds, ds - cs, dg[a] * dg[b], rg[a] * cg[b] + cg[a] * rg[b], rg[a] * rg[b], moments], axis=0)
+    covariance = moments + plan.width * (rg[a] * cg[b] + cg[a] * rg[b])
+    return jnp.concatenate([dg, rg, ds, ds - cs, dg[a] * dg[b], covariance, rg[a] * rg[b]], axis=0)
 
 
 def _group_sums(statistics: jax.Array, included: jax.Array, plan: Plan) -> jax.Array:

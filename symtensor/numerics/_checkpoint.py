@@ -70,8 +70,8 @@ def load_state(folder: Path, fresh: State, fingerprint: Mapping[str, Any]) -> St
     try:
         with np.load(path, allow_pickle=False) as data:
             found = json.loads(bytes(data["fingerprint"]).decode())
-            leading = {name: np.array(data[f"leading_{name}"]) for name in fresh.leading}
-            state = State(np.array(data["sums"]), int(data["blocks"]), leading)
+            leading = {name: data[f"leading_{name}"] for name in fresh.leading}
+            state = State(data["sums"], int(data["blocks"]), leading)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         message = f"{path} is not a readable simulation state ({error}); delete it to start again"
         raise StateError(message) from error

@@ -113,7 +113,7 @@ def validate_leading(ensemble: Ensemble, leading: LeadingOrder) -> Layout:
 def require_memory(plan: Plan, devices: int, memory_mb: float) -> None:
     """Count what is allocated: blocks in flight, group sums, and the dense results."""
     steps, inputs = plan.depth + 1, plan.layout.inputs
-    sums = 2 * 8 * GROUPS * steps * plan.layout.rows
+    sums = 8 * GROUPS * steps * plan.layout.rows
     results = 8 * steps * (6 * inputs**4 + 24 * inputs**2) + 8 * (GROUPS + 1) * 8 * plan.layout.rows
     need = (devices * plan.working_bytes() + sums + results) / 2**20
     if not need <= memory_mb:

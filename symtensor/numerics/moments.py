@@ -94,9 +94,7 @@ def moment_table(
     elif mode == "inside":
         table = _inside_table(activation, a, c, b, rule, wanted)
     else:
-        table = _regular_or_singular(
-            activation, a, c, b, rule, wanted, _weak_regular if mode == "weak" else _hermite_regular
-        )
+        table = _regular_or_singular(activation, a, c, b, rule, wanted, _weak_regular if mode == "weak" else _hermite_regular)
     return {order: values.reshape(shape) for order, values in table.items()}
 
 
@@ -192,9 +190,7 @@ def _grouped(columns: Iterable[_Column]) -> dict[int, list[int]]:
     return grouped
 
 
-def _line_sums(
-    activation: Activation, s: np.ndarray, t: np.ndarray, rule: Rule, degrees: tuple[int, ...]
-) -> dict[int, np.ndarray]:
+def _line_sums(activation: Activation, s: np.ndarray, t: np.ndarray, rule: Rule, degrees: tuple[int, ...]) -> dict[int, np.ndarray]:
     """E[sigma(s Z) sigma(t Z) He_p(Z)] for the degrees p, a batch of scales."""
     sigma = activation.numpy_function()
     result = {p: np.empty(len(s)) for p in degrees}
@@ -236,10 +232,7 @@ def _hermite_regular(activation, k11, k12, k22, rule, orders) -> Table:  # type:
     c = _double_sums(activation, (l11, l21, l22), rule, {(p, q): ((0, p), (0, q)) for p, q in sorted(terms)})
     r11, r22 = 1 / l11, 1 / l22
     s = -l21 * r11 * r22
-    return {
-        (i, j): r22**j * sum(comb(i, k) * r11 ** (i - k) * s**k * c[i - k, k + j] for k in range(i + 1))
-        for i, j in orders
-    }
+    return {(i, j): r22**j * sum(comb(i, k) * r11 ** (i - k) * s**k * c[i - k, k + j] for k in range(i + 1)) for i, j in orders}
 
 
 def _weak_regular(activation, k11, k12, k22, rule, orders) -> Table:  # type: ignore[no-untyped-def]

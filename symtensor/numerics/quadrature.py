@@ -177,9 +177,7 @@ def _verified(activation: Activation) -> bool:
     direct = moment_table(activation, *pair, rule, "hermite", ((0, 0), (1, 1)))
     size = np.sqrt(np.prod([moment_table(activation, k, k, k, rule, "hermite", ((0, 0),))[0, 0] for k in pair[::2]]))
     if not all(np.abs(closed[o] - direct[o]) <= 1e-8 * (np.abs(closed[o]) + size) for o in closed):
-        raise ArithmeticError(
-            f"the closed form of {activation.name!r} disagrees with quadrature: {closed} and {direct}"
-        )
+        raise ArithmeticError(f"the closed form of {activation.name!r} disagrees with quadrature: {closed} and {direct}")
     return True
 
 
@@ -200,9 +198,7 @@ class _Probe:
         for index in _representative_kernels(stack, count):
             kernel = stack[index]
             inputs = _representative_inputs(kernel)
-            rows += [
-                (kernel[a, a], kernel[a, b], kernel[b, b], index) for i, a in enumerate(inputs) for b in inputs[i:]
-            ]
+            rows += [(kernel[a, a], kernel[a, b], kernel[b, b], index) for i, a in enumerate(inputs) for b in inputs[i:]]
         columns = np.array(rows).T
         return cls(activation, columns[0], columns[1], columns[2], columns[3].astype(int), orders)
 

@@ -57,9 +57,7 @@ class Rule:
         if self.n < least or self.n > 20000:
             raise RuleError(f"{self.kind} takes {least} to 20000 nodes, not {self.n}")
         if not 0 < self.radius < 1000:
-            raise RuleError(
-                f"the radius of {self.kind} is {self.radius}; it is a positive number of standard deviations"
-            )
+            raise RuleError(f"the radius of {self.kind} is {self.radius}; it is a positive number of standard deviations")
 
     def __str__(self) -> str:
         if self.kind == "closed":
@@ -86,9 +84,7 @@ def parse_rule(text: str) -> Rule | None:
         return CLOSED
     match = _TEXT.fullmatch(word)
     if not match:
-        raise RuleError(
-            f"unknown quadrature {text!r}; write auto, closed, gh:N, trapezoid:N, trapezoid:N@RADIUS or split:N"
-        )
+        raise RuleError(f"unknown quadrature {text!r}; write auto, closed, gh:N, trapezoid:N, trapezoid:N@RADIUS or split:N")
     kind, n, radius = match.groups()
     return Rule(kind, int(n), float(radius) if radius else DEFAULT_RADIUS)  # type: ignore[arg-type]
 

@@ -56,8 +56,9 @@ def reference_statistics(leading, sample: int, width: int, tracked: int) -> np.n
         g, r, c = vectors[0], vectors[1], vectors[0] - vectors[1]
         quads = list(itertools.combinations_with_replacement(range(len(pairs)), 2))
         moments = [np.mean([m[pairs[a]] * m[pairs[b]] for m in single]) for a, b in quads]
-        products = [[g[a] * g[b] for a, b in quads], [r[a] * c[b] + c[a] * r[b] for a, b in quads]]
-        products += [[r[a] * r[b] for a, b in quads], moments]
+        products = [[g[a] * g[b] for a, b in quads]]
+        products += [[m + width * (r[a] * c[b] + c[a] * r[b]) for m, (a, b) in zip(moments, quads)]]
+        products += [[r[a] * r[b] for a, b in quads]]
         rows.append(np.concatenate([*vectors, *products]))
         drive = LAW.alpha**2 * drive + LAW.dt * LAW.c_w * cs
         noise = [np.outer(v, v) - mean for v in np.tanh(free[:tracked])]

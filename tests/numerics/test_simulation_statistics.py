@@ -29,7 +29,7 @@ def rows(data: dict[str, np.ndarray]) -> np.ndarray:
     first, second = LAYOUT.quad
     dg, ds, rg, cg = data["rg"] + data["cg"], data["rs"] + data["cs"], data["rg"], data["cg"]
     mixed = rg[..., first] * cg[..., second] + cg[..., first] * rg[..., second]
-    products = (dg[..., first] * dg[..., second], mixed, rg[..., first] * rg[..., second], data["cc"])
+    products = (dg[..., first] * dg[..., second], WIDTH * mixed + data["cc"], rg[..., first] * rg[..., second])
     return np.concatenate([dg, rg, ds, data["rs"], *products], axis=-1)
 
 
@@ -67,7 +67,7 @@ def test_packing_round_trip_and_response():
     a, b = layout.quad
     p, q = layout.pair
     assert np.array_equal(dense[p[a], q[a], p[b], q[b]], packed)
-    names = ("dG", "rG", "dS", "rS", "GG", "RC", "RR", "CC")
+    names = ("dG", "rG", "dS", "rS", "GG", "CV", "RR")
     covered = np.concatenate([np.arange(layout.rows)[layout.part(name)] for name in names])
     assert np.array_equal(covered, np.arange(layout.rows))
 
