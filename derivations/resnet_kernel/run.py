@@ -157,7 +157,7 @@ def _warnings(
     found += [f"check failed: {result.check.name} ({result.outcome.detail})" for result in checks if not result.outcome.passed]
     found += [ode.failure] if ode.failure else []
     found += _near_singular(request, theory)
-    if simulation is not None and np.nanmax(simulation.control_z) > 6:
+    if simulation is not None and np.nanmax(simulation.control_z) > 5:
         found.append(
             f"the control variates have mean {np.nanmax(simulation.control_z):.1f} standard errors from their exact value 0: "
             "the order n^0 theory and the simulation disagree"

@@ -305,7 +305,12 @@ def _closed_table(activation, k11, k12, k22, orders) -> Table:  # type: ignore[n
     regular = ~_singular(k11, k12, k22) if form.kind == "homogeneous" else np.ones(len(k11), dtype=bool)
     for order in orders:
         if regular.any():
-            table[order][regular] = _closed_function(form, *order)(k11[regular], k12[regular], k22[regular])
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = _closed_function(form, *order)(k11[regular], k12[regular], k22[regular])
+            if not np.isfinite(values).all():
+                largest = max(k11[regular].max(), k22[regular].max())
+                raise CovarianceError(f"the moments of {activation.name!r} overflow at variance {largest:.6g}; reduce the kernel")
+            table[order][regular] = values
     if not regular.all():
         part = _euler(form, k11[~regular], k12[~regular], k22[~regular], orders)
         for order in orders:

@@ -171,6 +171,11 @@ def test_bad_pairs(pair: tuple, message: str) -> None:
         moment_table(activation("tanh"), *pair, FINE)
 
 
+def test_overflow_is_an_error_not_a_nan() -> None:
+    with pytest.raises(CovarianceError, match="overflow at variance 2000"):
+        moment_table(activation("exp(x)"), 2000.0, 0.0, 1.0, CLOSED)
+
+
 def test_inside_is_refused_where_it_drops_deltas() -> None:
     with pytest.raises(KinkedDerivativeError, match="Stein"):
         moment_table(activation("relu"), *PAIR, SPLIT, "inside")
