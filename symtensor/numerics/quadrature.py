@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 #: kernels and inputs looked at in the search and in the final check
-_SEARCH, _CHECK, _INPUTS = 4, 48, 10
+_SEARCH, _CHECK, _INPUTS = 3, 16, 6
 
 
 class QuadratureNotConverged(ValueError):
@@ -75,8 +75,8 @@ def choose_rule(
     activation
         The function.
     kernels
-        (m, P, P) or (P, P): covariances among P inputs.  The search looks at the extreme ones, the final check at up to
-        48 of them and 10 inputs of each, chosen by variance and correlation.
+        (m, P, P) or (P, P): covariances among P inputs.  The search looks at the extreme ones, the final check at about
+        16 of them and 6 inputs of each, chosen by variance and correlation.
     tol
         Relative to the largest entry of each table, per kernel.
     derivatives
