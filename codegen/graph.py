@@ -23,7 +23,7 @@ class Node:
 
     index: int
     op: str
-    args: tuple[Node, ...]
+    args: tuple[Node, ...] = field(repr=False)  # the text of a deep graph would be exponential
     value: object = None
 
     @property

@@ -42,7 +42,7 @@ def call(module: GeneratedModule, name: str, arguments: Mapping[str, Any], dtype
         for key, value in arguments.items()
     }
     result = getattr(module.load(), name)(**given)
-    found = result._asdict() if isinstance(result, tuple) else {name: result}
+    found = result._asdict() if isinstance(result, tuple) else {module.signatures[name].outputs[0].name: result}
     return {key: np.asarray(value) for key, value in found.items()}
 
 

@@ -152,9 +152,8 @@ class Printer:
         base = self._wrapped(node.args[0], _ATOM)
         if exponent == -1:
             return f"1 / {base}", _PRODUCT
-        if exponent < 0:
-            return f"1 / {base}**{-exponent}", _PRODUCT
-        return f"{base}**{exponent}", _POWER
+        sign = " ** " if base.startswith("(") else "**"
+        return (f"{base}{sign}{exponent}", _POWER) if exponent > 0 else (f"1 / {base}{sign}{-exponent}", _PRODUCT)
 
 
 def functions_of(roots: tuple[Node, ...]) -> set[str]:

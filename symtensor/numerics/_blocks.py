@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 
 from symtensor.numerics._draws import Key, fold_in, normals
-from symtensor.numerics._factor import semidefinite_factor
+from symtensor.numerics._factor import aligned_factor, semidefinite_factor
 from symtensor.numerics._packing import Layout
 
 GROUPS = 64
@@ -116,7 +116,8 @@ def build_block(
         sigma = law.c_b + law.c_w * state.kernel
         square = jnp.zeros((layout.inputs, layout.inputs, plan.samples))
         square = square.at[first_index, second_index].set(sigma).at[second_index, first_index].set(sigma)
-        factor = jnp.where(start, free_factor[..., None], math.sqrt(law.dt) * semidefinite_factor(square))
+        own = aligned_factor(math.sqrt(law.dt) * semidefinite_factor(square), free_factor)
+        factor = jnp.where(start, free_factor[..., None], own)
         network = memory * state.network + _apply(factor, z)
         free = memory * state.free + _apply(jnp.broadcast_to(free_factor[..., None], factor.shape), z)
         image, free_image = activation(network), activation(free)

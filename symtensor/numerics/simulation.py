@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-_LAW = 1  # version of the map from (parameters, seed, sample) to a network; part of a saved state's identity
+_LAW = 2  # version of the map from (parameters, seed, sample) to a network; part of a saved state's identity
 
 
 @dataclass(frozen=True, slots=True)

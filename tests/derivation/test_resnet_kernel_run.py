@@ -36,7 +36,7 @@ def theory_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
 def simulated_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
     """Two real images, few layers, large dt, small n: standard errors small enough to reject the closure."""
     out = tmp_path_factory.mktemp("simulated") / "out"
-    return out, run(out, *"--depth 8 --dt 0.25 --width 32 --samples 20000 --input-scale 8".split())
+    return out, run(out, *"--depth 8 --dt 0.25 --width 32 --samples 60000 --input-scale 8".split())
 
 
 def test_machine_contract(theory_run: tuple[Path, dict]) -> None:
@@ -98,8 +98,7 @@ def judge(summary: dict) -> None:
     estimate = {name: {key: array(value) for key, value in simulation[name].items()} for name in ("V4", "K1", "U1")}
     relative = estimate["V4"]["se"] / np.abs(estimate["V4"]["mean"])
     assert max(relative[1:, a, b, a, b].max() for a in inputs for b in inputs) <= 0.01
-    last = estimate["K1"]["se"][-1] / np.abs(estimate["K1"]["mean"][-1])
-    assert last.diagonal().max() <= 0.05
+    assert estimate["K1"]["se"][-1].max() <= 0.05 * np.abs(estimate["K1"]["mean"][-1]).max()
     assert np.max(np.abs(array(z["U1_exact"])[0])) < 4
     assert np.min(np.abs(array(z["U1_model"])[0])) > 6
     assert np.min(np.abs(array(z["K1"])[-1])) > 6
@@ -114,8 +113,8 @@ def test_comparison_finds_what_the_paper_found(simulated_run: tuple[Path, dict])
     "options",
     [
         "--kernel 2.0 --dt 0.5 --depth 4 --width 16 --samples 60000",
-        "--n-inputs 3 --input-scale 8 --dt 0.25 --depth 8 --width 32 --samples 30000",
-        "--n-inputs 4 --input-scale 8 --dt 0.25 --depth 8 --width 32 --samples 30000",
+        "--n-inputs 3 --input-scale 8 --dt 0.25 --depth 8 --width 32 --samples 100000",
+        "--n-inputs 4 --input-scale 8 --dt 0.25 --depth 8 --width 32 --samples 100000",
     ],
 )
 def test_comparison_for_other_numbers_of_inputs(options: str, tmp_path: Path) -> None:

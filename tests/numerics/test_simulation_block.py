@@ -28,6 +28,14 @@ def case(simulation_case):
     return simulation_case("tanh", kernel, c_w=1.3, c_b=0.2, alpha=0.9, dt=0.4, depth=3, width=6)
 
 
+def procrustes(factor: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The `factor @ O`, O a rotation, closest to `target` (two inputs: the plane rotations of the simulator are exact)."""
+    left, _, right = np.linalg.svd(factor.T @ target)
+    rotation = left @ right
+    assert np.linalg.det(rotation) > 0
+    return factor @ rotation
+
+
 def reference_statistics(leading, sample: int, width: int, tracked: int) -> np.ndarray:
     """`(L+1, rows)` of one sample, by loops over neurons and unpacked matrices."""
     words = key_words(SEED)
@@ -42,8 +50,8 @@ def reference_statistics(leading, sample: int, width: int, tracked: int) -> np.n
         if layer == 0:
             network = free = z @ np.linalg.cholesky(leading.K[0]).T
         else:
-            factor = np.linalg.cholesky(LAW.c_b + LAW.c_w * s)
             free_factor = np.linalg.cholesky(LAW.c_b + LAW.c_w * leading.ES[layer - 1])
+            factor = procrustes(np.linalg.cholesky(LAW.c_b + LAW.c_w * s), free_factor)
             network = LAW.alpha * network + np.sqrt(LAW.dt) * z @ factor.T
             free = LAW.alpha * free + np.sqrt(LAW.dt) * z @ free_factor.T
         kernel, mean, response = leading.K[layer], leading.ES[layer], leading.J[layer]

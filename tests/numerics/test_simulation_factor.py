@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symtensor.numerics._factor import semidefinite_factor
+from symtensor.numerics._factor import aligned_factor, semidefinite_factor
 
 FACTOR = jax.jit(semidefinite_factor)
+ALIGNED = jax.jit(aligned_factor)
 
 
 def factor(*matrices: np.ndarray) -> np.ndarray:
@@ -52,3 +53,35 @@ def test_equal_inputs_have_bitwise_equal_rows(value):
     (result,) = factor(matrix)
     assert np.array_equal(result[0], result[2])
     assert np.array_equal(result[1], result[3])
+
+
+def aligned(factor: np.ndarray, target: np.ndarray) -> np.ndarray:
+    return np.asarray(ALIGNED(jnp.asarray(factor[..., None]), jnp.asarray(target)))[..., 0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_alignment_keeps_the_matrix_and_comes_close(size):
+    """The same covariance, and a distance to the target no worse than 1 % above the best rotation's (by SVD)."""
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(size, size + 2))
+    target = np.linalg.cholesky(root @ root.T / size)
+    shift = 0.1 * rng.normal(size=(size, size))
+    own = np.linalg.cholesky(target @ target.T + shift @ shift.T)
+    result = aligned(own, target)
+    assert np.allclose(result @ result.T, own @ own.T, rtol=1e-14, atol=1e-14)
+    left, _, right = np.linalg.svd(own.T @ target)
+    best = np.linalg.norm(own @ (left @ right) - target)
+    assert np.linalg.norm(result - target) <= 1.01 * best
+    assert best <= np.linalg.norm(own - target) + 1e-15
+
+
+def test_alignment_of_singular_factors():
+    """Equal rows stay equal bit by bit, zero rows zero, and a zero target or factor is no division by zero."""
+    (own,) = factor(np.array([[1.0, 1.0, 0.0, 0.3], [1.0, 1.0, 0.0, 0.3], [0, 0, 0, 0], [0.3, 0.3, 0.0, 0.5]]))
+    target = np.array(own[[3, 3, 2, 0]])
+    result = aligned(own, target)
+    assert np.array_equal(result[0], result[1])
+    assert not result[2].any()
+    assert np.allclose(result @ result.T, own @ own.T, rtol=1e-14, atol=1e-15)
+    assert np.array_equal(aligned(own, np.zeros((4, 4))), own)
+    assert not aligned(np.zeros((4, 4)), target).any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from codegen import ModuleSpec
 from symtensor.activation import activation
 from symtensor.derivation.kernels import (
     Argument,
@@ -16,6 +17,7 @@ from symtensor.derivation.kernels import (
     ScanKernel,
     TensorKernel,
 )
+from symtensor.numerics.rules import parse_rule
 from symtensor.tensor import Dimension, SymmetryGroup, Tensor, TensorExpr, delta
 
 P = Dimension("P")
@@ -156,3 +158,52 @@ def hierarchy(name: str, *, ode: bool = False) -> tuple[Kernel, ...]:
 def scalar_kernel(name: str, arguments: str, **outputs: sp.Expr) -> ScalarKernel:
     """A scalar kernel of space-separated argument names."""
     return ScalarKernel(name, tuple(map(Argument, arguments.split())), tuple(outputs.items()))
+
+
+def specification(name: str, rule: str, derivatives: str = "auto", *, ode: bool = False, **options) -> ModuleSpec:  # type: ignore[no-untyped-def]
+    """The whole hierarchy of an activation as a specification."""
+    parsed = parse_rule(rule)
+    assert parsed is not None
+    return ModuleSpec(
+        name=options.pop("module", "hierarchy_module"),
+        title=f"Kernel hierarchy of a residual network with activation {name}.",
+        kernels=options.pop("kernels", None) or hierarchy(name, ode=ode),
+        rule=parsed,
+        derivatives=derivatives,  # type: ignore[arg-type]
+        **options,
+    )
+
+
+def response(name: str) -> tuple[Kernel, ...]:
+    """A small set: moments, drive, transport and tadpole."""
+    wanted = ("Q", "K1_transport", "U1_model")
+    tensors = tuple(kernel for kernel in tensor_kernels() if kernel.name in wanted)
+    return (MomentKernel("moments", activation(name), ORDERS, "Weak Gaussian moments."), *tensors)
+
+
+STATEMENT = """\
+n Cov(G_ab, G_cd) = V_4 and n (E G - K_0) = K_1 at order 1/n, for
+phi' = phi + sqrt(dt) eta,  eta | phi ~ N(0, C_b + C_W S),  S_ab = mean_i sigma(phi_a) sigma(phi_b)."""
+EQUATIONS = (
+    r"K_0' = K_0 + dt\,(C_b + C_W\,\mathrm{E}[\sigma\sigma])",
+    r"V_4' = V_4 + dt\,(\chi V_4 + V_4 \chi^T + N)",
+)
+_GOLDEN = {
+    "tanh_inside": ("tanh", "trapezoid:113@8.5", "inside", True),
+    "tanh_hermite": ("tanh", "gh:32", "hermite", False),
+    "relu_closed": ("relu", "closed", "auto", False),
+    "erf_closed": ("erf", "closed", "auto", False),
+    "gelu_inside": ("gelu", "trapezoid:113@8.5", "auto", False),
+    "abs_split": ("Abs(x)", "split:12", "hermite", False),
+}
+GOLDEN = tuple(_GOLDEN)
+
+
+def golden_specification(name: str) -> ModuleSpec:
+    """The specification of one golden module; the first has everything, the others the small set."""
+    activation_name, rule, derivatives, whole = _GOLDEN[name]
+    kernels = hierarchy(activation_name, ode=True) if whole else response(activation_name)
+    return specification(
+        activation_name, rule, derivatives, module=name, kernels=kernels, statement=STATEMENT, equations=EQUATIONS,
+        citations=("Kawase & Ota, Collective Kernel EFT for Pre-activation ResNets, arXiv:2604.15742",),
+    )  # fmt: skip

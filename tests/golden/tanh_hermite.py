@@ -1,0 +1,445 @@
+r"""Kernel hierarchy of a residual network with activation tanh.
+
+n Cov(G_ab, G_cd) = V_4 and n (E G - K_0) = K_1 at order 1/n, for
+phi' = phi + sqrt(dt) eta,  eta | phi ~ N(0, C_b + C_W S),  S_ab = mean_i sigma(phi_a) sigma(phi_b).
+
+Equations
+
+    K_0' = K_0 + dt\,(C_b + C_W\,\mathrm{E}[\sigma\sigma])
+    V_4' = V_4 + dt\,(\chi V_4 + V_4 \chi^T + N)
+
+Functions (jitted; differentiable; arrays may be float32 or float64, results follow)
+
+    moments(K) -> Moments
+    Q(c_w, c_b, m00) -> (P, P)
+    U1_model(m40, m31, m22, V4) -> (P, P)
+    K1_transport(c_w, m20, m11, K1) -> (P, P)
+
+P is the number of inputs. Run this file to compare every function with the reference values it holds.
+
+References
+
+    Kawase & Ota, Collective Kernel EFT for Pre-activation ResNets, arXiv:2604.15742
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import comb
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+
+def _floats(*values: Array) -> tuple[Array, ...]:
+    """All values in one floating type: float64 if any is, integers follow the others."""
+    dtype = jnp.result_type(float, *values)
+    return tuple(jnp.asarray(value, dtype) for value in values)
+
+
+def _broadcast(letters: str, x: Array) -> Array:
+    """The axes of x placed where the output has their letters, "ba->abef"; a repeated letter takes the diagonal."""
+    own, axes = letters.split("->")
+    x = jnp.einsum(f"{own}->{''.join(letter for letter in axes if letter in own)}", x)
+    return jnp.expand_dims(x, [place for place, letter in enumerate(axes) if letter not in own])
+
+
+def _sqrt(x: Array) -> Array:
+    """sqrt(x); 0, with gradient 0, where x <= 0."""
+    positive = x > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
+
+
+def _ratio(x: Array, y: Array) -> Array:
+    """x / y; 0, with gradient 0, where y = 0."""
+    nonzero = y != 0
+    return jnp.where(nonzero, x / jnp.where(nonzero, y, 1), 0)
+
+
+#: quadrature of the moments; another rule can be passed to `moments` as z, w
+RULE = "gh:32"
+#: (i, j) of the moments that are evaluated per pair
+ORDERS = ((0, 0), (2, 0), (1, 1), (4, 0), (3, 1), (2, 2), (0, 2), (0, 4), (1, 3))
+#: position of (j, i) among them
+MIRROR = (0, 6, 2, 7, 8, 5, 1, 3, 4)
+#: cap on the quadrature nodes held in memory at a time, by platform (8 bytes each in float64, about ten arrays)
+BATCH_NODES = {"cpu": 50_000, "default": 4_000_000}
+
+
+class Moments(NamedTuple):
+    r"""Tables m_ij[a, b] = E[d_a^i d_b^j sigma(phi_a) sigma(phi_b)], phi ~ N(0, K); m_ji[a, b] = m_ij[b, a]."""
+
+    m00: Array
+    m20: Array
+    m11: Array
+    m40: Array
+    m31: Array
+    m22: Array
+
+
+def activation(x: Array) -> Array:
+    r"""sigma(x) = \tanh{\left(x \right)}"""
+    return jnp.tanh(x)
+
+
+def nodes(dtype: Any = float) -> tuple[Array, Array]:
+    """Nodes and weights of E f(Z), Z standard normal: gh:32."""
+    return jnp.array(_NODES, dtype), jnp.array(_WEIGHTS, dtype)
+
+
+_NODES = (
+    -10.077422674229465, -9.064399210702407, -8.219728765382245, -7.460755754121519, -6.755930830540705,
+    -6.088964309076987, -5.450033273623428, -4.832604613244489, -4.23202110999541, -3.644781249880833,
+    -3.068135169013121, -2.4998404151873954, -1.9380049059257174, -1.3809801992721442, -0.8272849037797652,
+    -0.2755464192302758, 0.2755464192302758, 0.8272849037797652, 1.3809801992721442, 1.9380049059257174,
+    2.4998404151873954, 3.068135169013121, 3.644781249880833, 4.23202110999541, 4.832604613244489,
+    5.450033273623428, 6.088964309076987, 6.755930830540705, 7.460755754121519, 8.219728765382245,
+    9.064399210702407, 10.077422674229465,
+)
+_WEIGHTS = (
+    4.1246074890182694e-23, 5.208449591960861e-19, 6.755290223670119e-16, 2.3780648557778086e-13,
+    3.347501239801207e-11, 2.3125184120742405e-09, 8.881290713105896e-08, 2.0596221039534287e-06,
+    3.05598030608963e-05, 0.0003025570258170625, 0.0020620510513078847, 0.009903461702320591, 0.03410984772609205,
+    0.08534480827208075, 0.15653899375759844, 0.2117055698804793, 0.2117055698804793, 0.15653899375759844,
+    0.08534480827208075, 0.03410984772609205, 0.009903461702320591, 0.0020620510513078847, 0.0003025570258170625,
+    3.05598030608963e-05, 2.0596221039534287e-06, 8.881290713105896e-08, 2.3125184120742405e-09,
+    3.347501239801207e-11, 2.3780648557778086e-13, 6.755290223670119e-16, 5.208449591960861e-19,
+    4.1246074890182694e-23,
+)
+
+
+_dot = partial(jnp.matmul, precision=lax.Precision.HIGHEST)
+
+
+def _factor(k11: Array, k12: Array, k22: Array) -> tuple[Array, Array, Array]:
+    """Cholesky factor of a pair: x = l11 z1, y = l21 z1 + l22 z2; l22 = 0 if singular (det <= 500 eps k11 k22)."""
+    l11 = _sqrt(k11)
+    rest = jnp.where(k11 > 0, _ratio(k11 * k22 - k12 * k12, k11), k22)
+    regular = rest > 500 * jnp.finfo(rest.dtype).eps * k22
+    return l11, _ratio(k12, l11), _sqrt(jnp.where(regular, rest, 0))
+
+
+def _single(k: Array, z: Array, w: Array) -> Array:
+    """All m_ij of one input with itself."""
+    return _singular(k, k, k, z, w)
+
+
+def _pair(k11: Array, k12: Array, k22: Array, z: Array, w: Array) -> Array:
+    """All m_ij of two inputs; the sums over z2 come first, because x does not depend on it."""
+    l11, l21, l22 = _factor(k11, k12, k22)
+    he = _hermite(z) * w
+    inner = _dot(activation(l21 * z[:, None] + l22 * z), he.T)
+    by_parts = _by_parts(_dot(he * activation(l11 * z), inner), l11, l21, l22)
+    return jnp.where(l11 * l22 > 0, by_parts, _singular(k11, k12, k22, z, w))
+
+
+def _hermite(z: Array) -> Array:
+    """He_0 .. He_4, stacked along a new first axis."""
+    he = [jnp.ones_like(z), z]
+    for n in range(1, 4):
+        he.append(z * he[n] - n * he[n - 1])
+    return jnp.stack(he[:5])
+
+
+def _by_parts(c: Array, l11: Array, l21: Array, l22: Array) -> Array:
+    """m_ij from c_pq = E[sigma sigma He_p(z1) He_q(z2)]: d_x = r1 d_1 + s d_2, d_y = r2 d_2."""
+    r1, r2 = _ratio(1, l11), _ratio(1, l22)
+    s = -l21 * r1 * r2
+    return jnp.stack(
+        [r2**j * sum(comb(i, k) * r1 ** (i - k) * s**k * c[i - k, k + j] for k in range(i + 1)) for i, j in ORDERS]
+    )
+
+
+def _along(k11: Array, k12: Array, k22: Array) -> Array:
+    """Of a singular pair x = sqrt(k11) z, y = t z: the scale t."""
+    return jnp.where(k11 > 0, _ratio(k12, _sqrt(k11)), _sqrt(k22))
+
+
+def _representative(k11: Array, k12: Array, k22: Array, c: Array) -> Array:
+    """m_ij of a singular pair from c_p = E[g He_p(z)], p = 0, 2, ..: right for fluctuations in the range of K."""
+    x_only, y_only = k22 <= 0, k11 <= 0
+    both = ~(x_only | y_only)
+    zero = jnp.zeros_like(k12)
+    value = {(0, 0): c[0]}
+    value[1, 1] = jnp.where(both, _ratio(c[1], 2 * k12), 0)
+    value[2, 0] = jnp.where(x_only, _ratio(c[1], k11), 0)
+    value[0, 2] = jnp.where(y_only, _ratio(c[1], k22), 0)
+    value[2, 2] = jnp.where(both, _ratio(c[2], 6 * k12**2), 0)
+    value[4, 0] = jnp.where(x_only, _ratio(c[2], k11**2), 0)
+    value[0, 4] = jnp.where(y_only, _ratio(c[2], k22**2), 0)
+    return jnp.stack([value.get(order, zero) for order in ORDERS])
+
+
+def _singular(k11: Array, k12: Array, k22: Array, z: Array, w: Array) -> Array:
+    """A pair in one coordinate."""
+    g = activation(_sqrt(k11) * z) * activation(_along(k11, k12, k22) * z) * w
+    return _representative(k11, k12, k22, _dot(_hermite(z)[::2], g))
+
+
+@jax.jit
+def moments(K: Array, z: Array | None = None, w: Array | None = None) -> Moments:
+    r"""Weak Gaussian moments.
+
+        m_{ij}[a,b] = \mathrm{E}\,[\partial_a^i \partial_b^j\, \sigma(\phi_a)\, \sigma(\phi_b)], \quad \phi \sim
+        N(0, K)
+
+    K  (P, P)  covariance
+    Returns Moments:
+        m00  (P, P)
+        m20  (P, P)
+        m11  (P, P)
+        m40  (P, P)
+        m31  (P, P)
+        m22  (P, P)
+    """
+    (K,) = _floats(K)
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"K has shape {K.shape}; a covariance has shape (P, P)")
+    if z is None or w is None:
+        z, w = nodes(K.dtype)
+    P, k = K.shape[0], jnp.diagonal(K)
+    pairs = [(a, b) for a in range(P) for b in range(a + 1, P)]
+    place = {(a, a): a for a in range(P)}
+    values = jax.vmap(lambda variance: _single(variance, z, w))(k)
+    if pairs:
+        a, b = jnp.array(pairs).T
+        upper = _batched(lambda pair: _pair(*pair, z, w), (k[a], K[a, b], k[b]), 1024)
+        values = jnp.concatenate([values, upper, upper[:, jnp.array(MIRROR)]])
+        place |= {pair: P + n for n, pair in enumerate(pairs)}
+        place |= {(b, a): P + len(pairs) + n for n, (a, b) in enumerate(pairs)}
+    values = values[jnp.array([[place[a, b] for b in range(P)] for a in range(P)])]
+    return Moments(*(values[..., n] for n in range(6)))
+
+
+def _batched(function: Callable[[Any], Array], arguments: tuple[Array, ...], size: int) -> Array:
+    """`function` of every pair, in batches: small ones that stay in the cache of a CPU, large ones elsewhere."""
+
+    def run(limit: int, arguments: tuple[Array, ...]) -> Array:
+        if len(arguments[0]) * size <= limit:
+            return jax.vmap(function)(arguments)
+        return lax.map(function, arguments, batch_size=max(1, limit // size))
+
+    return lax.platform_dependent(
+        arguments, cpu=partial(run, BATCH_NODES["cpu"]), default=partial(run, BATCH_NODES["default"])
+    )
+
+
+@jax.jit
+def Q(c_w: Array, c_b: Array, m00: Array) -> Array:
+    r"""Drive.
+
+        \mathrm{Q}_{ab} = c_{b} {\delta}_{aa} {\delta}_{bb} + c_{w} {m_{00}}_{ab}
+
+    c_w  scalar
+    c_b  scalar
+    m00  (P, P)
+    Returns (P, P).
+    """
+    return c_b + c_w * m00
+
+
+@jax.jit
+def U1_model(m40: Array, m31: Array, m22: Array, V4: Array) -> Array:
+    r"""Sum of products of arrays.
+
+        \mathrm{U1\_model}_{ab} = \frac{1}{8} {m_{40}}_{ab} {V_{4}}_{aaaa} + \frac{1}{2} {m_{31}}_{ab}
+        {V_{4}}_{aaab} + \frac{1}{4} {m_{22}}_{ab} {V_{4}}_{aabb} + \frac{1}{2} {m_{22}}_{ab} {V_{4}}_{abab} +
+        \frac{1}{2} {m_{31}}_{ba} {V_{4}}_{abbb} + \frac{1}{8} {m_{40}}_{ba} {V_{4}}_{bbbb}
+
+    m40  (P, P)
+    m31  (P, P)
+    m22  (P, P)
+    V4   (P, P, P, P)
+    Returns (P, P).
+    """
+    V4_aaaa = _broadcast("aaaa->ab", V4)
+    V4_aaab = _broadcast("aaab->ab", V4)
+    V4_aabb = _broadcast("aabb->ab", V4)
+    V4_abab = _broadcast("abab->ab", V4)
+    V4_abbb = _broadcast("abbb->ab", V4)
+    m31_ba = _broadcast("ba->ab", m31)
+    V4_bbbb = _broadcast("bbbb->ab", V4)
+    m40_ba = _broadcast("ba->ab", m40)
+    return (
+        0.125 * (V4_aaaa * m40 + V4_bbbb * m40_ba)
+        + 0.5 * (V4_aaab * m31 + V4_abab * m22 + V4_abbb * m31_ba)
+        + 0.25 * V4_aabb * m22
+    )
+
+
+@jax.jit
+def K1_transport(c_w: Array, m20: Array, m11: Array, K1: Array) -> Array:
+    r"""Sum of products of arrays.
+
+        \mathrm{K1\_transport}_{ab} = \frac{c_{w}}{2} {m_{20}}_{ab} {K_{1}}_{aa} + c_{w} {m_{11}}_{ab} {K_{1}}_{ab}
+        + \frac{c_{w}}{2} {m_{20}}_{ba} {K_{1}}_{bb}
+
+    c_w  scalar
+    m20  (P, P)
+    m11  (P, P)
+    K1   (P, P)
+    Returns (P, P).
+    """
+    K1_aa = _broadcast("aa->ab", K1)
+    K1_bb = _broadcast("bb->ab", K1)
+    m20_ba = _broadcast("ba->ab", m20)
+    return c_w * (0.5 * (K1_aa * m20 + K1_bb * m20_ba) + K1 * m11)
+
+
+#: (function, arguments, expected values): 30 digits, evaluated from the mathematical input by an independent route
+REFERENCE = (
+    (
+        "moments",
+        {
+            "K": [["1", "0.125"], ["0.125", "0.25"]],
+        },
+        {
+            "m00": [
+                ["0.394294490397841201900774876776", "0.0626946146961236544514761703795"],
+                ["0.0626946146961236544514761703795", "0.173516143432371844346207012677"],
+            ],
+            "m20": [["0", "-0.0377882534118987520321830686498"], ["-0.0760810061915543761612568118835", "0"]],
+            "m11": [
+                ["0.181797688140487079255791513788", "0.50347080494095264313614279672"],
+                ["0.50347080494095264313614279672", "0.499171871674073563962537036787"],
+            ],
+            "m40": [["0", "0.0715223177976960222679281287128"], ["0.315740994187867829445792722254", "0"]],
+            "m31": [["0", "-0.305945112618502712553691935682"], ["-0.616629536821118540146358100174", "0"]],
+            "m22": [
+                ["-0.114195632251486475783330831746", "0.0463113186037099749947643090309"],
+                ["0.0463113186037099749947643090309", "-0.686719714656470636704455046129"],
+            ],
+        },
+    ),
+    (
+        "moments",
+        {
+            "K": [["0.25", "0.5"], ["0.5", "1"]],
+        },
+        {
+            "m00": [
+                ["0.173516143432371844346207012677", "0.258735725874620403619275066376"],
+                ["0.258735725874620403619275066376", "0.394294490397841201900774876776"],
+            ],
+            "m20": [["0", "0"], ["0", "0"]],
+            "m11": [
+                ["0.499171871674073563962537036787", "0.302558788518722865390486731485"],
+                ["0.302558788518722865390486731485", "0.181797688140487079255791513788"],
+            ],
+            "m40": [["0", "0"], ["0", "0"]],
+            "m31": [["0", "0"], ["0", "0"]],
+            "m22": [
+                ["-0.686719714656470636704455046129", "-0.288568822209920028409868564268"],
+                ["-0.288568822209920028409868564268", "-0.114195632251486475783330831746"],
+            ],
+        },
+    ),
+    (
+        "moments",
+        {
+            "K": [["0", "0"], ["0", "1"]],
+        },
+        {
+            "m00": [["0", "0"], ["0", "0.394294490397841201900774876776"]],
+            "m20": [["0", "0"], ["0", "0"]],
+            "m11": [["0", "0"], ["0", "0.181797688140487079255791513788"]],
+            "m40": [["0", "0"], ["0", "0"]],
+            "m31": [["0", "0"], ["0", "0"]],
+            "m22": [["0", "0"], ["0", "-0.114195632251486475783330831746"]],
+        },
+    ),
+    (
+        "Q",
+        {
+            "c_w": "0.5",
+            "c_b": "0.75",
+            "m00": [["0.25", "0.75"], ["0.75", "0.625"]],
+        },
+        {
+            "Q": [["0.875", "1.125"], ["1.125", "1.0625"]],
+        },
+    ),
+    (
+        "U1_model",
+        {
+            "m40": [["-0.75", "-0.25"], ["1.25", "-0.375"]],
+            "m31": [["-0.25", "0.25"], ["-0.375", "0.125"]],
+            "m22": [["0.25", "0.75"], ["0.75", "0.625"]],
+            "V4": [
+                [[["0.75", "0.375"], ["0.375", "-0.625"]], [["0.375", "0.875"], ["0.875", "-0.125"]]],
+                [[["0.375", "0.875"], ["0.875", "-0.125"]], [["-0.625", "-0.125"], ["-0.125", "-0.25"]]],
+            ],
+        },
+        {
+            "U1_model": [["-0.1875", "0.21875"], ["0.21875", "-0.125"]],
+        },
+    ),
+    (
+        "K1_transport",
+        {
+            "c_w": "0.5",
+            "m20": [["-0.25", "0.25"], ["-0.375", "0.125"]],
+            "m11": [["0.25", "0.75"], ["0.75", "0.625"]],
+            "K1": [["0.75", "1.25"], ["1.25", "1.125"]],
+        },
+        {
+            "K1_transport": [["0", "0.41015625"], ["0.41015625", "0.421875"]],
+        },
+    ),
+)
+#: largest error that is accepted, relative to the largest entry of each expected array
+TOLERANCE = {"float64": 1e-08, "float32": 0.0005}
+
+
+class Check(NamedTuple):
+    """Errors by "function.output", the tolerance, and whether every error is within it."""
+
+    errors: dict[str, float]
+    tolerance: float
+    passed: bool
+
+
+def self_check(dtype: Any = None) -> Check:
+    """Every function against the reference values, in the given floating type (default: JAX's default float)."""
+    dtype = jnp.dtype(jnp.result_type(float) if dtype is None else dtype)
+    if dtype == jnp.float64 and jnp.result_type(float) != jnp.float64:
+        raise ValueError('float64 was asked for but JAX runs in float32; set jax.config.update("jax_enable_x64", True)')
+    errors: dict[str, float] = {}
+    for name, arguments, expected in REFERENCE:
+        given = {key: _numbers(value, dtype) for key, value in arguments.items()}
+        result = globals()[name](**given)
+        found = result._asdict() if isinstance(result, tuple) else dict.fromkeys(expected, result)
+        for key, value in expected.items():
+            wanted = _numbers(value, dtype)
+            scale = jnp.max(jnp.abs(wanted))
+            error = jnp.max(jnp.abs(found[key] - wanted)) / jnp.where(scale > 0, scale, 1)
+            label = name if key == name else f"{name}.{key}"
+            errors[label] = max(errors.get(label, 0.0), float(error) if bool(jnp.isfinite(error)) else float("inf"))
+    tolerance = TOLERANCE[dtype.name]
+    return Check(errors, tolerance, all(error <= tolerance for error in errors.values()))
+
+
+def _numbers(value: Any, dtype: Any) -> Any:
+    """Nested lists of decimal text as an array; plain integers are static arguments."""
+
+    def read(part: Any) -> Any:
+        return [read(item) for item in part] if isinstance(part, list) else float(part)
+
+    return value if isinstance(value, int) else jnp.array(read(value), dtype)
+
+
+def main() -> int:
+    """Print a table of errors; 0 if all are within the tolerance."""
+    check = self_check()
+    for label, error in check.errors.items():
+        print(f"{label:<32} {error:9.2e}  {'ok' if error <= check.tolerance else 'FAIL'}")
+    print(f"tolerance {check.tolerance:g}: {'passed' if check.passed else 'FAILED'}")
+    return 0 if check.passed else 1
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    raise SystemExit(main())
