@@ -3,7 +3,7 @@
     analyse   names, shapes, symbols: everything wrong with the input is reported here, by name     analyse.py
     lower     kernels -> typed functions; one file per kernel kind                                   lower/, ir.py, graph.py
     optimise  passes over scalar graphs: exact folding, stable forms, Horner, powers, order, CSE     passes/
-    render    functions -> text (strict printers, Jinja2 templates)                                  printers/, render.py, templates/
+    render    functions -> text (strict printers, Jinja2 templates)                         printers/, render.py, templates/
     load      text -> module                                                                         load.py
     check     every function against an oracle that evaluates the input before any pass              check.py, backends/
 

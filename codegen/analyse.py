@@ -4,6 +4,10 @@ Everything that could be wrong with a set of kernels is reported here, at genera
 of the offending argument.
 """
 
+# SymPy's inferred types are narrower than what its functions take and return
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

@@ -20,5 +20,6 @@ def formula(kernel: Kernel) -> str:
             left = f"{name}_{{{axes}}}" if axes else name
             return f"{left} = {kernel.expression.latex()}"
         case MomentKernel():
-            return r"m_{ij}[a,b] = \mathrm{E}\,[\partial_a^i \partial_b^j\, \sigma(\phi_a)\, \sigma(\phi_b)], \quad \phi \sim N(0, K)"
+            expectation = r"\mathrm{E}\,[\partial_a^i \partial_b^j\, \sigma(\phi_a)\, \sigma(\phi_b)]"
+            return rf"m_{{ij}}[a,b] = {expectation}, \quad \phi \sim N(0, K)"
     return ""

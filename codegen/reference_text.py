@@ -26,7 +26,7 @@ class ReferencePoint:
 
 def decimal_text(number: Any) -> str:
     """Shortest decimal text with 30 significant digits; exact zeros are "0"."""
-    text = mpmath.nstr(mpmath.mpf(number), DIGITS, strip_zeros=True, min_fixed=-6, max_fixed=8)
+    text = str(mpmath.nstr(mpmath.mpf(number), DIGITS, strip_zeros=True, min_fixed=-6, max_fixed=8))
     return text[:-2] if text.endswith(".0") else text
 
 

@@ -95,7 +95,8 @@ def _imports(functions: tuple[Function, ...], used: set[str], checked: bool) -> 
     contractions = any(isinstance(f, TensorFunction) and f.contractions for f in functions)
     records = any(not isinstance(f, ScalarFunction | TensorFunction) or _several(f) for f in functions)
     partial = bool(loops or quadrature)
-    names = [name for name, wanted in (("Any", quadrature or checked or any(f.kind == "ode" for f in loops)), ("NamedTuple", records or checked)) if wanted]
+    wants_any = quadrature or checked or any(f.kind == "ode" for f in loops)
+    names = [name for name, wanted in (("Any", wants_any), ("NamedTuple", records or checked)) if wanted]
     jax_names = ["Array", "lax"] if quadrature or contractions or loops else ["Array"]
     special = sorted(IMPORTS[name] for name in used if name in IMPORTS)
     standard = [

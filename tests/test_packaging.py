@@ -37,9 +37,8 @@ def test_installed_wheel_runs(wheel: Path, tmp_path: Path) -> None:
     """Dependencies come from the running environment, the three packages from the wheel alone."""
     venv.create(tmp_path / "env", system_site_packages=False)
     python = next((tmp_path / "env").glob("bin/python")) if sys.platform != "win32" else tmp_path / "env/Scripts/python.exe"
-    site = Path(subprocess.run(
-        [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], check=True, capture_output=True, text=True,
-    ).stdout.strip())  # fmt: skip
+    code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+    site = Path(subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout.strip())
     zipfile.ZipFile(wheel).extractall(site)
     here = [path for path in sys.path if path.endswith("site-packages")]
     (site / "dependencies.pth").write_text("\n".join(here) + "\n")

@@ -13,7 +13,7 @@ from symtensor.derivation.kernels import Argument, OdeKernel, ScanKernel
 if TYPE_CHECKING:
     from ..module import GeneratedModule
 
-__all__ = ["call", "custom_calls", "require_dtype", "static_arguments", "stable_hlo"]
+__all__ = ["call", "custom_calls", "require_dtype", "stable_hlo", "static_arguments"]
 
 
 def require_dtype(dtype: str) -> None:
@@ -26,7 +26,7 @@ def require_dtype(dtype: str) -> None:
     """
     import jax
 
-    if dtype == "float64" and not jax.config.jax_enable_x64:
+    if dtype == "float64" and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError(
             'float64 was asked for but JAX runs in float32; set jax.config.update("jax_enable_x64", True) or ask for float32'
         )
@@ -42,7 +42,7 @@ def call(module: GeneratedModule, name: str, arguments: Mapping[str, Any], dtype
         for key, value in arguments.items()
     }
     result = getattr(module.load(), name)(**given)
-    found = result._asdict() if isinstance(result, tuple) else {module.signatures[name].outputs[0].name: result}
+    found = result._asdict() if hasattr(result, "_asdict") else {module.signatures[name].outputs[0].name: result}
     return {key: np.asarray(value) for key, value in found.items()}
 
 

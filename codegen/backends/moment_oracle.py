@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -217,7 +218,7 @@ def _panels(edges: Sequence[Any], radius: Any) -> _Nodes:
     places = sorted({-radius, radius, *whole, *(edge for edge in edges if abs(edge) < radius)})
     rule = legendre_rule(_PANEL_POINTS)
     nodes = []
-    for left, right in zip(places, places[1:]):
+    for left, right in pairwise(places):
         half = (right - left) / 2
         nodes += [(left + half * (1 + x), half * w * mpmath.npdf(left + half * (1 + x))) for x, w in rule]
     return nodes

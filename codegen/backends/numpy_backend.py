@@ -3,6 +3,10 @@
 Moments come from `symtensor.numerics` with its own rule, tensors from `TensorExpr.evaluate`.
 """
 
+# SymPy's inferred types are narrower than what its functions take and return
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -4,6 +4,10 @@ Nothing here is shared with lowering, passes or printers: scalar expressions are
 by loops over every index, moments by `symtensor.numerics` in mpmath.
 """
 
+# SymPy's inferred types are narrower than what its functions take and return
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,5 +1,9 @@
 """SymPy expressions into the graph; the one place that decides which nodes are supported."""
 
+# SymPy's inferred types are narrower than what its functions take and return
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -4,6 +4,10 @@
 branch is therefore evaluated at a point where its condition holds and it is regular (the "double where").
 """
 
+# SymPy's inferred types are narrower than what its functions take and return
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 from itertools import product

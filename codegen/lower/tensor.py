@@ -4,6 +4,10 @@ A term such as `c_w/2 m20_ab V_aa,ef` has no sum: it is a product of broadcast a
 over the output together with all other terms. Only summed indices become `einsum` calls, two operands at a time.
 """
 
+# SymPy's inferred types are narrower than what its functions take and return
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 import string

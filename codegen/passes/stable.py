@@ -34,7 +34,7 @@ def _without_cancellation(graph: Graph, terms: tuple[Node, ...], constant: Node)
         replaced = _combined(graph, factor)
         if replaced is not None:
             sign, combined = replaced
-            scaled = graph.mul(graph.const(sign * coefficient), combined)
+            scaled = graph.mul(graph.const(sign * coefficient), combined)  # type: ignore[operator]
             return graph.add(*terms[:position], scaled, *terms[position + 1 :])
     return None
 

@@ -1,5 +1,9 @@
 """Bodies of emitted functions: lowered values to lines of JAX text."""
 
+# SymPy's inferred types are narrower than what its functions take and return
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 import textwrap
@@ -38,7 +42,7 @@ def _printed(plan: Schedule, like: list[str], used: set[str]) -> tuple[list[str]
         text = printer.float_text(node)
         texts.append(f"jnp.full_like({like[0]}, {text})" if node.op == "const" and like else text)
     used |= printer.used
-    return [line for each in lines for line in assignment(*each.split(" = ", 1))], texts
+    return [line for each in lines for name, _, value in [each.partition(" = ")] for line in assignment(name, value)], texts
 
 
 # -- tensors -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Sum", "WIDTH", "assignment", "call_lines", "tuple_text"]
+__all__ = ["WIDTH", "Sum", "assignment", "call_lines", "tuple_text"]
 
 WIDTH = 116
 _BREAK = re.compile(r" (?=[+\-*/|&] )")

@@ -33,7 +33,12 @@ def start(K):  # type: ignore[no-untyped-def]
 
 @pytest.fixture(scope="module")
 def module():  # type: ignore[no-untyped-def]
-    return generate(specification("tanh", "trapezoid:113", ode=True, reference_points=False))
+    return generate(specification("erf", "closed", ode=True, reference_points=False))
+
+
+@pytest.fixture(scope="module")
+def tanh():  # type: ignore[no-untyped-def]
+    return generate(specification("tanh", "trapezoid:241@12", ode=True, reference_points=False))
 
 
 K2 = np.array([[2.0, 0.6], [0.6, 1.5]])
@@ -63,7 +68,7 @@ def test_layer_against_numpy(module) -> None:  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(
     ("rule", "derivatives", "V4", "K1"),
-    [("trapezoid:161", "inside", 47.7898, -1.02667), ("trapezoid:161", "hermite", 47.7898, -1.02667), ("gh:32", "inside", 42.878, None)],
+    [("trapezoid:161", "inside", 47.7898, -1.02667), ("gh:32", "inside", 42.878, None)],
 )
 def test_published_recursion(rule: str, derivatives: str, V4: float, K1: float | None) -> None:
     """800 layers, C_W = 2, C_b = 0, K^0 = 2, dt = 0.0025: converged, and the published value of 32 nodes."""
@@ -119,16 +124,16 @@ def test_gradient_through_depth(module) -> None:  # type: ignore[no-untyped-def]
     assert last(2.0, jnp.float32).dtype == jnp.float32
 
 
-def test_integration_against_scipy_and_the_known_value(module) -> None:  # type: ignore[no-untyped-def]
-    ts = np.linspace(0.0, 2.0, 41)
+def test_integration_against_scipy_and_the_known_value(tanh) -> None:  # type: ignore[no-untyped-def]
+    ts = np.linspace(0.0, 2.0, 9)
     K, V, K1 = start([[2.0]])
-    found = module.load().continuous(K, V, K1, 2.0, 0.0, ts)
+    found = tanh.load().continuous(K, V, K1, 2.0, 0.0, ts)
     assert bool(found.success) and int(found.steps) < 100
-    kernel = next(kernel for kernel in module.kernels if kernel.name == "continuous")
+    kernel = next(kernel for kernel in tanh.kernels if kernel.name == "continuous")
     values = {"K0": np.asarray(K), "V4": np.asarray(V), "K1": np.asarray(K1), "c_w": 2.0, "c_b": 0.0}
-    wanted = NumpyBackend(module.spec).integrate(kernel, values, ts)
+    wanted = NumpyBackend(tanh.spec).integrate(kernel, values, ts)
     for name, value in wanted.items():
-        np.testing.assert_allclose(getattr(found, name), value, atol=1e-9 * np.abs(value).max(), err_msg=name)
+        np.testing.assert_allclose(getattr(found, name), value, rtol=0, atol=1e-9 * np.abs(value).max(), err_msg=name)
     ends = [float(getattr(found, name)[-1].squeeze()) for name in ("K0", "V4", "K1")]
     np.testing.assert_allclose(ends, [4.3683157, 47.818868, -1.0272445], rtol=3e-8)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import jax
@@ -54,8 +56,9 @@ def test_golden_files_check_themselves(name: str, dtype: str) -> None:
     assert len(check.errors) >= 9
 
 
-@pytest.mark.parametrize("name", CONVERGED)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [(name, "float64") for name in CONVERGED] + [("relu_closed", "float32"), ("gelu_inside", "float32")]
+)
 def test_against_the_oracle_at_other_points(modules, name: str, dtype: str) -> None:  # type: ignore[no-untyped-def]
     check = check_module(modules[name], dtype)
     assert check.passed, check.errors
@@ -111,13 +114,13 @@ def test_text_does_not_depend_on_the_hash_seed() -> None:
         "from codegen_kernel_set import *\n"
         "from codegen import generate\n"
         "import hashlib\n"
-        "text = ''.join(generate(specification(n, r, kernels=response(n))).source\n"
+        "text = ''.join(generate(specification(n, r, kernels=response(n), reference_points=False)).source\n"
         "               for n, r in (('gelu', 'trapezoid:41'), ('Abs(x)', 'split:6'), ('leaky-relu:0.1', 'closed')))\n"
         "print(hashlib.sha256(text.encode()).hexdigest())"
     )
     found = {
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=_environment(seed), check=True).stdout
-        for seed in ("0", "1", "4711")
+        for seed in ("0", "4711")
     }
     assert len(found) == 1
 
@@ -144,31 +147,36 @@ def test_a_call_to_the_host_is_noticed() -> None:
 
 
 MUTATIONS = [
-    ("tanh_inside", "-2 * t1 * t0", "-2 * t1 * t2"),
-    ("tanh_inside", "l21 * z[:, None]", "l11 * z[:, None]"),
-    ("tanh_inside", "upper[:, jnp.array(MIRROR)]", "upper"),
+    ("tanh_small", "-2 * t1 * t0", "-2 * t1 * t2"),
+    ("tanh_small", "l21 * z[:, None]", "l11 * z[:, None]"),
+    ("tanh_small", "upper[:, jnp.array(MIRROR)]", "upper"),
     ("tanh_inside", '_broadcast("ba->abef", m20)', '_broadcast("ab->abef", m20)'),
-    ("tanh_inside", "K0_ad * Q0_bc", "K0_ac * Q0_bc"),
-    ("tanh_inside", "m20, m.m11, V4)", "m11, m.m20, V4)"),
+    ("tanh_small", "K0_ad * Q0_bc", "K0_ac * Q0_bc"),
+    ("tanh_small", "* m40_ba)", "* m40)"),
     ("erf_closed", "k22 + 1", "k11 + 1"),
     ("relu_closed", "jnp.where(k12 > 0, 0.5", "jnp.where(k12 > 0, 0.25"),
     ("abs_split", "jnp.clip(points,", "jnp.clip(0.9 * points,"),
-    ("abs_split", "6 * k12**2", "4 * k12**2"),
+    ("abs_split", "_ratio(c[1], 2 * k12)", "_ratio(c[1], 3 * k12)"),
     ("gelu_inside", "0.5 * t0 +", "0.5 * t0 -"),
 ]
 
 
+@pytest.fixture(scope="module")
+def small():  # type: ignore[no-untyped-def]
+    """Moments and single steps of tanh, which compile quickly."""
+    whole = golden_specification("tanh_inside")
+    return generate(dataclasses.replace(whole, kernels=whole.kernels[:8]))
+
+
 @pytest.mark.parametrize(("name", "old", "new"), MUTATIONS, ids=range(len(MUTATIONS)))
-def test_corrupted_code_is_caught(modules, name: str, old: str, new: str) -> None:  # type: ignore[no-untyped-def]
-    source = modules[name].source
+def test_corrupted_code_is_caught(modules, small, name: str, old: str, new: str) -> None:  # type: ignore[no-untyped-def]
+    source = small.source if name == "tanh_small" else modules[name].source
     assert old in source
     assert not _load("corrupted", source.replace(old, new, 1)).self_check().passed
 
 
 def test_check_module_catches_a_wrong_embedded_value_or_code(modules) -> None:  # type: ignore[no-untyped-def]
     """The oracle evaluates the input kernels, so it needs no reference value from the module."""
-    import dataclasses
-
     good = modules["erf_closed"]
     bad = dataclasses.replace(good, source=good.source.replace("c_b + c_w * m00", "c_b - c_w * m00"))
     assert check_module(good).passed
@@ -218,8 +226,6 @@ def test_cost_counts_transcendental_calls(modules) -> None:  # type: ignore[no-u
 
 
 def test_symtensor_finds_its_own_codegen(monkeypatch: pytest.MonkeyPatch) -> None:
-    import types
-
     assert codegen().generate is generate
     monkeypatch.setitem(sys.modules, "codegen", types.ModuleType("codegen"))
     with pytest.raises(ImportError, match="another one of the same name"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import jax
 import jax.numpy as jnp
 import mpmath
@@ -30,12 +32,14 @@ KERNEL = np.array(
         [0.8, 1.6, -0.4, 0.0, 0.3, 0.8],
     ]
 )
+#: proportional, zero, regular
+SMALL = KERNEL[np.ix_([0, 1, 3, 4], [0, 1, 3, 4])]
 CASES = {
-    "tanh": ("trapezoid:113", "inside"),
+    "tanh": ("trapezoid:161", "inside"),
     "tanh by parts": ("trapezoid:161", "hermite"),
-    "gelu": ("trapezoid:113", "auto"),
-    "softplus": ("trapezoid:113", "auto"),
-    "sigmoid": ("trapezoid:113", "auto"),
+    "gelu": ("trapezoid:161", "auto"),
+    "softplus": ("trapezoid:161", "auto"),
+    "sigmoid": ("trapezoid:161", "auto"),
     "sin": ("closed", "auto"),
     "erf": ("closed", "auto"),
     "identity": ("closed", "auto"),
@@ -43,9 +47,9 @@ CASES = {
     "relu": ("closed", "auto"),
     "leaky-relu:0.2": ("closed", "auto"),
     "Max(0,x) - 0.3*Max(0,-x)": ("closed", "auto"),
-    "relu split": ("split:16", "hermite"),
-    "Abs(x) + tanh(x)": ("split:16", "hermite"),
-    "Max(x - 1, 0)*tanh(x)": ("split:16", "hermite"),
+    "relu split": ("split:12", "hermite"),
+    "Abs(x) + tanh(x)": ("split:12", "hermite"),
+    "Max(x - 1, 0)*tanh(x)": ("split:12", "hermite"),
 }
 
 
@@ -54,6 +58,7 @@ def moments_spec(name: str, rule: str, derivatives: str, orders=ORDERS, **option
     return specification(name, rule, derivatives, kernels=(kernel,), **options)
 
 
+@lru_cache(maxsize=32)
 def loaded(case: str):  # type: ignore[no-untyped-def]
     rule, derivatives = CASES[case]
     name = case.removesuffix(" by parts").removesuffix(" split")
@@ -73,21 +78,32 @@ def test_against_the_numpy_table(case: str) -> None:
         np.testing.assert_allclose(found._asdict()[f"m{i}{j}"], wanted, atol=1e-11 * np.abs(wanted).max() + 1e-14, rtol=0)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_gradients_are_finite_and_types_follow(case: str) -> None:
-    module, _ = loaded(case)
+#: regular, proportional, one input zero, both
+PAIRS = ([[0.8, 0.3], [0.3, 1.1]], [[0.8, -1.6], [-1.6, 3.2]], [[0.0, 0.0], [0.0, 1.1]], [[0.8, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
+WAYS = [
+    ("tanh", "trapezoid:41", "inside"), ("tanh", "trapezoid:41", "hermite"), ("softplus", "trapezoid:41", "inside"),
+    ("erf", "closed", "auto"), ("relu", "closed", "auto"), ("Abs(x) + tanh(x)", "split:4", "hermite"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "rule", "derivatives"), WAYS)
+def test_gradients_are_finite_and_types_follow(name: str, rule: str, derivatives: str) -> None:
+    module = generate(moments_spec(name, rule, derivatives, reference_points=False)).load()
 
     def total(K):  # type: ignore[no-untyped-def]
         return sum(jnp.sum(table) for table in module.moments(K))
 
-    assert np.isfinite(jax.grad(total)(KERNEL)).all()
-    assert np.isfinite(jax.jvp(total, (KERNEL,), (np.ones_like(KERNEL),))[1])
-    single = module.moments(KERNEL.astype(np.float32))
-    assert {table.dtype.name for table in single} == {"float32"}
-    assert all(np.isfinite(table).all() for table in single)
+    backward, forward = jax.jit(jax.grad(total)), jax.jit(lambda K: jax.jvp(total, (K,), (jnp.ones_like(K),)))
+    for K in map(np.array, PAIRS):
+        gradient, (value, slope) = backward(K), forward(K)
+        assert np.isfinite(gradient).all() and np.isfinite(value)
+        assert float(gradient.sum()) == pytest.approx(float(slope), rel=1e-9, abs=1e-12)
+        single = module.moments(K.astype(np.float32))
+        assert {table.dtype.name for table in single} == {"float32"}
+        assert all(np.isfinite(table).all() for table in single)
 
 
-@pytest.mark.parametrize("case", ["tanh", "gelu", "softplus", "relu", "Abs(x) + tanh(x)"])
+@pytest.mark.parametrize("case", ["tanh", "gelu", "relu", "Abs(x) + tanh(x)"])
 def test_float32_is_close(case: str) -> None:
     module, _ = loaded(case)
     K = KERNEL[np.ix_([0, 4], [0, 4])]
@@ -98,13 +114,13 @@ def test_float32_is_close(case: str) -> None:
 
 def test_automatic_differentiation_gives_prices_theorem() -> None:
     """d E[h]/dK by AD through the nodes is what the tables of derivatives say, singular pairs included."""
-    for case in ("tanh", "erf", "relu", "Abs(x) + tanh(x)"):
+    for case in ("tanh", "erf", "relu", "Max(x - 1, 0)*tanh(x)"):
         module, _ = loaded(case)
-        direction = KERNEL @ np.diag([0.3, -0.1, 0.2, 0.5, 0.4, 0.3]) @ KERNEL  # stays in the range of K
-        m = module.moments(KERNEL)
+        direction = SMALL @ np.diag([0.3, -0.1, 0.5, 0.4]) @ SMALL  # stays in the range of K
+        m = module.moments(SMALL)
         diagonal = np.diag(direction)
         half = 0.5 * (m.m20 * diagonal[:, None] + m.m20.T * diagonal)
-        automatic = jax.jvp(lambda K: module.moments(K).m00, (KERNEL,), (direction,))[1]
+        automatic = jax.jvp(lambda K: module.moments(K).m00, (SMALL,), (direction,))[1]
         np.testing.assert_allclose(automatic, half + m.m11 * direction, rtol=0, atol=1e-9, err_msg=case)
 
 
@@ -122,9 +138,8 @@ def test_near_singular_pairs() -> None:
 
 def test_vmap_over_kernels() -> None:
     module, _ = loaded("tanh")
-    batch = np.stack([KERNEL, 2 * KERNEL, 0.5 * KERNEL])
-    found = jax.vmap(module.moments)(batch)
-    np.testing.assert_allclose(found.m22[1], module.moments(2 * KERNEL).m22, rtol=1e-12, atol=1e-14)
+    found = jax.vmap(module.moments)(np.stack([SMALL, 2 * SMALL, 0.5 * SMALL]))
+    np.testing.assert_allclose(found.m22[1], module.moments(2 * SMALL).m22, rtol=1e-12, atol=1e-14)
 
 
 def test_batches_of_pairs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,14 +149,14 @@ def test_batches_of_pairs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     K = X @ X.T / 12
     monkeypatch.setitem(module.BATCH_NODES, "cpu", 10**9)
     once = jax.jit(module.moments.__wrapped__)(K)
-    monkeypatch.setitem(module.BATCH_NODES, "cpu", 5 * 113**2)
+    monkeypatch.setitem(module.BATCH_NODES, "cpu", 5 * 161**2)
     batched = jax.jit(module.moments.__wrapped__)(K)
     for one, other in zip(once, batched):
         np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15)
 
 
 def test_memory_stays_under_the_cap() -> None:
-    """32 inputs, 496 pairs of 113 x 113 nodes: 50 MB for one array if all were held at once."""
+    """32 inputs, 496 pairs of 161 x 161 nodes: 100 MB for one array if all were held at once."""
     module, _ = loaded("tanh")
     compiled = module.moments.lower(jnp.eye(32)).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < 20e6
@@ -154,17 +169,15 @@ def test_other_nodes_can_be_passed() -> None:
     assert float(jnp.abs(module.moments(K, jnp.array(z), jnp.array(w)).m00 - module.moments(K).m00)[0, 0]) < 1e-8
 
 
-def test_only_the_orders_asked_for() -> None:
-    for name, rule, derivatives in (("tanh", "trapezoid:81", "inside"), ("tanh", "gh:20", "hermite"), ("relu", "closed", "auto")):
-        for orders in (((0, 0),), ((1, 1),), ((0, 2), (1, 1)), ((1, 3), (0, 0))):
-            module = generate(moments_spec(name, rule, derivatives, orders, reference_points=False)).load()
-            full = generate(moments_spec(name, rule, derivatives, ORDERS, reference_points=False)).load().moments(KERNEL)
-            found = module.moments(KERNEL)._asdict()
-            assert list(found) == [f"m{i}{j}" for i, j in orders]
-            for i, j in orders:
-                wanted = full._asdict()[f"m{max(i, j)}{min(i, j)}"]
-                wanted = wanted if i >= j else wanted.T
-                np.testing.assert_allclose(found[f"m{i}{j}"], wanted, rtol=1e-11, atol=1e-13)
+@pytest.mark.parametrize(("name", "rule", "derivatives"), [("tanh", "trapezoid:41", "inside"), ("tanh", "gh:20", "hermite"), ("relu", "closed", "auto")])
+def test_only_the_orders_asked_for(name: str, rule: str, derivatives: str) -> None:
+    full = generate(moments_spec(name, rule, derivatives, ORDERS, reference_points=False)).load().moments(SMALL)
+    for orders in (((0, 0),), ((1, 3), (0, 2))):
+        found = generate(moments_spec(name, rule, derivatives, orders, reference_points=False)).load().moments(SMALL)._asdict()
+        assert list(found) == [f"m{i}{j}" for i, j in orders]
+        for i, j in orders:
+            wanted = full._asdict()[f"m{max(i, j)}{min(i, j)}"]
+            np.testing.assert_allclose(found[f"m{i}{j}"], wanted if i >= j else wanted.T, rtol=1e-11, atol=1e-13)
 
 
 def test_wrong_shape_is_refused() -> None:
@@ -188,23 +201,25 @@ def test_refusals_at_generation() -> None:
         generate(specification("tanh", "trapezoid:81", kernels=kernels))
 
 
-def test_published_bias_of_32_nodes() -> None:
-    """E tanh^2 and its derivative at variance 4: 32 nodes are off in the third digit, by parts in the fifth."""
+def test_32_nodes_are_not_enough_for_tanh() -> None:
+    """At variance 4 the response E[sigma' sigma'] + E[sigma sigma''] is off by more inside than by parts, far off both ways."""
     K = np.array([[4.0]])
-    forced = {way: generate(moments_spec("tanh", "gh:32", way, reference_points=False)).load().moments(K) for way in ("inside", "hermite")}
-    right = loaded("tanh")[0].moments(K)
 
-    def response(m):  # type: ignore[no-untyped-def]
+    def response(way: str, rule: str) -> float:
+        m = generate(moments_spec("tanh", rule, way, ((2, 0), (1, 1)), reference_points=False)).load().moments(K)
         return float((m.m20 + m.m11)[0, 0])
 
-    assert abs(response(forced["inside"]) / response(right) - 1) > 0.02
-    assert abs(response(forced["hermite"]) / response(right) - 1) < 5e-4
+    right = response("inside", "trapezoid:161")
+    assert response("hermite", "trapezoid:161") == pytest.approx(right, rel=1e-10)
+    assert response("hermite", "gh:32") == pytest.approx(right, rel=0.02)
+    assert response("hermite", "gh:32") != pytest.approx(right, rel=0.005)
+    assert response("inside", "gh:32") != pytest.approx(right, rel=0.05)
 
 
 # -- the oracle itself -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["tanh", "gelu", "softplus"])
+@pytest.mark.parametrize("name", ["tanh", "softplus"])
 def test_oracle_agrees_with_nested_quadrature(name: str) -> None:
     with mpmath.workdps(30):
         K = exact([["0.5", "0.25"], ["0.25", "0.75"]])
@@ -218,7 +233,8 @@ def test_oracle_agrees_with_nested_quadrature(name: str) -> None:
 def test_oracle_agrees_with_closed_forms(name: str) -> None:
     K = np.array([[0.0625, 0.03125], [0.03125, 0.125]])
     with mpmath.workdps(30):
-        tables = oracle_moments(MomentKernel("m", activation(name), ORDERS), exact(K), "inside", 15)
+        way = "hermite" if activation(name).kinks else "inside"
+        tables = oracle_moments(MomentKernel("m", activation(name), ORDERS), exact(K), way, 15)
     closed = moment_table(activation(name), K[0, 0], K[0, 1], K[1, 1], Rule("closed"), orders=ORDERS)
     for order in ORDERS:
         assert float(tables[order][0, 1]) == pytest.approx(float(closed[order]), rel=1e-11)
