@@ -26,7 +26,7 @@ from symtensor.derivation.kernels import (
 from symtensor.tensor import IndexClashError
 
 from .errors import GenerationError, NameClash, ShapeError, UnboundName
-from .names import check_identifier, class_name
+from .names import GENERATED, check_identifier, class_name
 from .spec import ModuleSpec
 
 __all__ = ["Signature", "analyse", "signatures"]
@@ -63,7 +63,7 @@ def analyse(spec: ModuleSpec) -> dict[str, Signature]:
         raise GenerationError(f"module {spec.name}: no kernels; pass at least one")
     found: dict[str, Signature] = {}
     earlier: dict[str, Kernel] = {}
-    records: dict[str, str] = {}
+    records: set[str | None] = set()
     for kernel in spec.kernels:
         if type(kernel) not in _CHECKS:
             raise GenerationError(f"module {spec.name}: {type(kernel).__name__} is no kernel")
@@ -73,9 +73,10 @@ def analyse(spec: ModuleSpec) -> dict[str, Signature]:
         _unique((*_arguments(kernel, earlier), *map(Argument, _LOOP_PARAMETERS.get(type(kernel), ()))), kernel.name)
         _CHECKS[type(kernel)](kernel, found, earlier)
         signature = _signature(kernel, earlier)
-        if signature.record and (signature.record in records or signature.record in {k.name for k in spec.kernels}):
+        taken = GENERATED | records | {other.name for other in spec.kernels}
+        if signature.record in taken:
             raise NameClash(f"{kernel.name}: its result is called {signature.record}, which is taken; rename the kernel")
-        records[signature.record or ""] = kernel.name
+        records |= {signature.record} - {None}
         found[kernel.name], earlier[kernel.name] = signature, kernel
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from symtensor.derivation.settings import OptionError, Settings
 from symtensor.numerics.rules import Derivatives, Rule, parse_rule
 
 __all__ = ["Request", "read_request"]
+
+LARGEST_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +66,19 @@ def read_request(settings: Settings) -> Request:
     function = activation(settings["activation"])
     alpha, gamma = _leak(settings)
     samples = settings["samples"]
-    if samples == 1:
-        raise OptionError("--samples 1 gives no standard error; ask for at least 3, or for 0 to skip the simulation")
+    if samples in (1, 2):
+        raise OptionError(f"--samples {samples} gives no standard error; ask for at least 3, or for 0 to skip the simulation")
+    if settings["tol"] > LARGEST_TOLERANCE:
+        raise OptionError(f"--tol {settings['tol']:g} is no tolerance; it is relative and at most {LARGEST_TOLERANCE:g}")
     if settings["kernel"] is not None and settings.given & {"inputs", "n_inputs", "input_scale"}:
         named = ", ".join("--" + key.replace("_", "-") for key in sorted(settings.given & {"inputs", "n_inputs", "input_scale"}))
         raise OptionError(f"--kernel gives K^0 as it is, so {named} has no effect: give one or the other")
-    if settings["kernel"] is not None:
-        inputs = load_kernel(settings["kernel"])
-    else:
-        inputs = load_inputs(settings["inputs"], settings["n_inputs"], settings["input_scale"])
+    inputs = _inputs(settings)
     for label, variance in zip(inputs.labels, np.diag(inputs.kernel)):
         function.require_square_integrable(float(variance), f"layer 0, {label}")
     rule = parse_rule(settings["quadrature"])
-    _check_rule(function, rule, settings["derivatives"])
-    _check_memory(inputs.count, settings["depth"], settings["memory_mb"])
+    if settings["derivatives"] == "inside" and not function.smooth:
+        function.derivative(2)  # raises: names the delta term and what to do instead
     return Request(
         function, inputs, settings["c_w"], settings["c_b"], alpha, settings["dt"], gamma, settings["depth"],
         settings["width"], samples, settings["seed"], rule, settings["derivatives"], settings["tol"], settings["memory_mb"],
@@ -96,16 +98,17 @@ def _leak(settings: Settings) -> tuple[float, float | None]:
     return implied, gamma
 
 
-def _check_rule(function: Activation, rule: Rule | None, derivatives: str) -> None:
-    if rule is None:
-        return
-    if derivatives == "inside" and not function.smooth:
-        function.derivative(2)  # raises: names the delta term and what to do instead
+def _inputs(settings: Settings) -> Inputs:
+    """K^0 as asked; the number of inputs is held against the memory cap as soon as it is known."""
+    check = partial(_check_memory, depth=settings["depth"], memory_mb=settings["memory_mb"])
+    if settings["kernel"] is not None:
+        return load_kernel(settings["kernel"], check)
+    return load_inputs(settings["inputs"], settings["n_inputs"], settings["input_scale"], check)
 
 
 def _check_memory(inputs: int, depth: int, memory_mb: float) -> None:
-    """Four rank-4 tensors per depth are kept (V_4, its two increments, J), and copied once to the host."""
-    need = 2 * 4 * 8 * (depth + 1) * inputs**4 / 2**20
+    """Five rank-4 tensors per depth are kept (V_4 twice, its two increments, J), and copied once to the host."""
+    need = 2 * 5 * 8 * (depth + 1) * inputs**4 / 2**20
     if need > memory_mb:
         raise OptionError(
             f"the theory of {inputs} inputs and {depth} layers needs {need:.3g} MB, the cap is {memory_mb:g} MB; "

@@ -32,6 +32,7 @@ _MEANING = {
     "t": "depth time l dt", "K0": "kernel at infinite width", "V4": "n Cov(G)", "K1": "n (E G - K_0)", "K": "E G",
     "V4_kernel_only": "n Cov(G), kernel-only closure", "K1_kernel_only": "n (E G - K_0), kernel-only closure",
     "U1_model": "n (E S - E[sigma sigma]) - J K_1, kernel-only closure", "U1_exact": "the same, exact where known (depth 0)",
+    "V4_one_mode": "n Cov(G), the same closure with the step exact in dt",
     "K1_source": "increment of K_1 over one layer made by V_4", "K1_transport": "increment of K_1 carried by the mean",
     "V4_source": "increment of V_4 over one layer made by the noise", "V4_transport": "increment of V_4 carried by the mean",
     "S1": "n (E S - E[sigma sigma])", "U1": "S_1 - J K_1",
@@ -122,7 +123,7 @@ def _theory(theory: Theory, t: np.ndarray) -> dict[str, Labelled]:
     exact[0] = 0.0  # G_0 is a mean over neurons of unbiased sigma sigma: E S_0 = E_{K_0}[sigma sigma] and K_1(0) = 0
     arrays = {
         "t": t, "K0": theory["K0"], "V4_kernel_only": theory["V4"], "K1_kernel_only": theory["K1"],
-        "U1_model": theory["U1_model"], "U1_exact": exact,
+        "V4_one_mode": theory["V4_one_mode"], "U1_model": theory["U1_model"], "U1_exact": exact,
         **{name: theory[name] for name in ("K1_source", "K1_transport", "V4_source", "V4_transport")},
     }  # fmt: skip
     return {name: _labelled(name, values) for name, values in arrays.items()}

@@ -177,7 +177,7 @@ def _ratio(difference: np.ndarray, se: np.ndarray) -> np.ndarray:
     at_zero = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
     with np.errstate(over="ignore"):  # infinite is the right answer there
         ratio = np.where(se == 0, at_zero, difference / known)
-    return np.where(np.isnan(difference) | np.isnan(se), np.nan, ratio)
+    return np.where(np.isnan(difference) | ~np.isfinite(se), np.nan, ratio)
 
 
 def _relative(difference: np.ndarray, theory: np.ndarray) -> np.ndarray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from symtensor.derivation.registry import find
 from symtensor.derivation.settings import Option, OptionError, RunContext, RunResult, Settings, command_line
 
@@ -26,7 +28,7 @@ def run(name: str, *, quiet: bool = False, **settings: Any) -> Any:
     >>> result = run("resnet-kernel", kernel=2.0, depth=4, samples=0, out="first")    # doctest: +SKIP
     >>> result.values("V4_kernel_only")[-1]                                           # doctest: +SKIP
     """
-    derivation = find(name)
+    derivation = find(str(name))
     options = {option.key: option for option in derivation.options}
     unknown = sorted(set(settings) - set(options))
     if unknown:
@@ -39,7 +41,9 @@ def run(name: str, *, quiet: bool = False, **settings: Any) -> Any:
 
 
 def _checked(option: Option, value: Any) -> Any:
-    """The value as the command line would have read it."""
+    """The value as the command line would have read it; arrays are passed on as they are."""
+    if isinstance(value, list | tuple) or (hasattr(value, "__array__") and getattr(value, "ndim", 0)):
+        return np.asarray(value)
     if value is None or (option.is_switch and isinstance(value, bool)):
         return value
     return option.parse(repr(value) if isinstance(value, float) else str(value))

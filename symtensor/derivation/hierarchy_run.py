@@ -51,8 +51,12 @@ U_EXACT = Quantity(
     "U1_exact", "U1_exact", "U1", r"U_1^{\mathrm{exact}}", "U_1 exact", "source of $K_1$, exact where known",
     alternative="U1_model",
 )  # fmt: skip
+V_4_EXACT_STEP = Quantity(
+    "V4_one_mode", "V4_one_mode", "V4", r"V_4^{\mathrm{one\,mode}}", "V_4 one mode",
+    "the same closure with the layer's step exact in $dt$",
+)  # fmt: skip
 MAIN = (K_0, V_4, K_1)
-SOURCES = (U_MODEL, U_EXACT)
+SOURCES = (V_4_EXACT_STEP, U_MODEL, U_EXACT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ import numpy as np
 
 from symtensor.derivation.readers import SUFFIXES, InputError, finite, read_matrix
 
+CountCheck = Callable[[int], None]
+
 
 class KernelError(InputError):
     """A matrix that is not a covariance: not square, not symmetric, not positive semidefinite."""
@@ -39,14 +41,20 @@ class Inputs:
         return float(np.linalg.eigvalsh(self.kernel)[0])
 
 
-def load_kernel(text: str) -> Inputs:
-    """K^0 from a number (one input) or from a .csv/.npy file with a P x P matrix.
+def load_kernel(text: str | np.ndarray, check: CountCheck | None = None) -> Inputs:
+    """K^0 from a number (one input), from a .csv/.npy file with a P x P matrix, or from an array.
+
+    `check` is called with the number of inputs before anything is computed from them; it may raise.
 
     Raises InputError or KernelError (both ValueError), naming file, place and requirement.
 
     >>> load_kernel("2.0").kernel
     array([[2.]])
     """
+    if isinstance(text, np.ndarray):
+        (check or _accept)(len(np.atleast_1d(text)))
+        kernel = validate_kernel(np.atleast_2d(text), "the kernel")
+        return Inputs(kernel, _labels("row", len(kernel)), f"kernel given as an array ({len(kernel)} x {len(kernel)})")
     number = _as_number(text)
     if number is not None:
         kernel = validate_kernel(np.array([[number]]), "--kernel")
@@ -54,12 +62,18 @@ def load_kernel(text: str) -> Inputs:
     path = Path(text)
     if path.suffix.lower() not in SUFFIXES and not path.exists():
         raise InputError(f"the kernel must be a number or a .csv or .npy file, got {text!r}")
-    kernel = validate_kernel(read_matrix(path, "the kernel"), str(path))
+    matrix = read_matrix(path, "the kernel")
+    (check or _accept)(len(matrix))
+    kernel = validate_kernel(matrix, str(path))
     return Inputs(kernel, _labels("row", len(kernel)), f"kernel read from {path.name} ({len(kernel)} x {len(kernel)})")
 
 
-def load_inputs(text: str, n_inputs: int | None = None, scale: float = 1.0) -> Inputs:
+def load_inputs(
+    text: str | np.ndarray, n_inputs: int | None = None, scale: float = 1.0, check: CountCheck | None = None
+) -> Inputs:
     """K^0 = scale x x^T / features from raw inputs: a .csv/.npy file (P x features) or a data set by name.
+
+    `check` is called with the number of inputs before anything is computed from them; it may raise.
 
     Data sets: `digits`, the 8 x 8 handwritten digits shipped with scikit-learn (pixel/16, one row per image). The
     first `n_inputs` rows are taken, all of a file's rows if it is None (of a data set, 2).
@@ -68,7 +82,11 @@ def load_inputs(text: str, n_inputs: int | None = None, scale: float = 1.0) -> I
         raise InputError(f"the number of inputs must be at least 1, got {n_inputs}")
     if not (np.isfinite(scale) and scale > 0):
         raise InputError(f"the input scale must be a positive finite number, got {scale}")
-    if text in DATA_SETS:
+    if isinstance(text, np.ndarray):
+        raw = finite(np.atleast_2d(np.asarray(text, dtype=float)), "the inputs")
+        labels, origin = _labels("row", len(raw)), "an array"
+        wanted = len(raw) if n_inputs is None else n_inputs
+    elif text in DATA_SETS:
         raw, labels, origin = DATA_SETS[text]()
         wanted = 2 if n_inputs is None else n_inputs
     else:
@@ -76,6 +94,7 @@ def load_inputs(text: str, n_inputs: int | None = None, scale: float = 1.0) -> I
         wanted = len(raw) if n_inputs is None else n_inputs
     if wanted > len(raw):
         raise InputError(f"{wanted} inputs were asked for, but {text!r} has only {len(raw)}")
+    (check or _accept)(wanted)
     raw, labels = raw[:wanted], labels[:wanted]
     rows = "row" if wanted == 1 else f"{wanted} rows"
     factor = "" if scale == 1 else f"{scale:g} "
@@ -162,6 +181,10 @@ DATA_SETS: dict[str, Callable[[], tuple[np.ndarray, tuple[str, ...], str]]] = {"
 
 def _labels(word: str, count: int) -> tuple[str, ...]:
     return tuple(f"{word} {index + 1}" for index in range(count))
+
+
+def _accept(count: int) -> None:
+    """Any number of inputs."""
 
 
 def _as_number(text: str) -> float | None:

@@ -46,8 +46,9 @@ def prepare_output(path: Path, parameters: Mapping[str, Any], resume: bool = Fal
     wanted = _comparable(parameters)
     _create(path)
     stored = stored_parameters(path)
-    if stored is None:
-        _require_unused(path)
+    if stored is None or not _holds_results(path):
+        if stored is None:
+            _require_unused(path)
         write_text(path / PARAMETERS_NAME, _record(wanted))
         note = f"nothing to resume in {str(path)!r}: starting from the beginning" if resume else ""
         return OutputFolder(path, False, note)
@@ -80,6 +81,12 @@ def _create(path: Path) -> None:
         raise OutputError(f"the output folder {str(path)!r} is an existing file; choose another name") from error
     except OSError as error:
         raise OutputError(f"the output folder {str(path)!r} is not writable: {error.strerror or error}") from error
+
+
+def _holds_results(path: Path) -> bool:
+    """Whether anything was computed there: a run that was refused leaves its parameters only, and may be corrected."""
+    others = [entry for entry in path.iterdir() if entry.name != PARAMETERS_NAME]
+    return any(entry.is_file() or any(entry.iterdir()) for entry in others)
 
 
 def _require_unused(path: Path) -> None:

@@ -5,6 +5,7 @@ matplotlib is imported when a figure is made, not when this module is.
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def z_figure(run: HierarchyRun) -> Figure:
     compared = run.comparisons()
     drawn = [quantity for quantity in run.quantities if quantity.name in compared]
     thresholds = [compared[quantity.name].threshold() for quantity in drawn]
-    colours = {quantity.name: colour for quantity, colour in zip(drawn, (*COLOURS, INK))}
+    colours = {quantity.name: colour for quantity, colour in zip(drawn, cycle((*COLOURS, INK)))}
     for quantity in drawn:
         largest = compared[quantity.name].per_depth()
         heights = np.where(np.isfinite(largest), largest, np.nan)

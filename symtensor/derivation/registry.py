@@ -60,7 +60,7 @@ class Registry(Mapping[str, Derivation]):
 
     def _unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, list(self.found), n=1)
-        text = f"unknown derivation {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        text = f"unknown derivation {name!r}" + (f"; did you mean {near[0]!r}?" if near else ".")
         text += f" Available: {', '.join(self.found)}." if self.found else " No derivation is installed."
         for module, error in self.broken.items():
             text += f" (The module {module} could not be imported: {type(error).__name__}: {error})"

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import sympy as sp
 
 from symtensor.activation import Activation, X
+from symtensor.activation import activation as as_activation
 
 __all__ = ["K11", "K12", "K22", "ClosedForm", "closed_form", "gaussian_expectation", "isserlis", "quadratic_exponents"]
 
@@ -237,8 +238,8 @@ _ROOT_DET = sp.sqrt(K11 * K22 - K12**2)
 
 
 @lru_cache(maxsize=256)
-def closed_form(activation: Activation) -> ClosedForm | None:
-    """The closed form of E[sigma(x) sigma(y)], or None if there is none in this module.
+def closed_form(activation: Activation | str | sp.Expr) -> ClosedForm | None:
+    """The closed form of E[sigma(x) sigma(y)], or None if there is none in this module; names are understood.
 
     Examples
     --------
@@ -246,6 +247,8 @@ def closed_form(activation: Activation) -> ClosedForm | None:
     >>> closed_form(activation("erf")).expectation
     2*asin(2*k12/(sqrt(2*k11 + 1)*sqrt(2*k22 + 1)))/pi
     """
+    if not isinstance(activation, Activation):
+        return closed_form(as_activation(activation))
     if activation.slopes is not None:
         return _relu_family(*activation.slopes)
     if not activation.smooth:

@@ -34,6 +34,8 @@ def require_covariance(matrix: np.ndarray, name: str = "covariance") -> np.ndarr
         Not square, NaN or infinite, not symmetric, a negative variance, or a negative eigenvalue (reported) beyond
         rounding.
     """
+    if np.iscomplexobj(matrix):
+        raise CovarianceError(f"{name} is complex; a covariance is real")
     try:
         K = np.atleast_2d(np.asarray(matrix, dtype=float))
     except (TypeError, ValueError):

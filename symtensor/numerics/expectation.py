@@ -18,7 +18,7 @@ from symtensor.numerics.covariance import EPSILON, cholesky_pair, condition_numb
 from symtensor.numerics.moments import moment_table
 from symtensor.numerics.quadrature import QuadratureNotConverged, RuleChoice
 from symtensor.numerics.reference import reference_moments
-from symtensor.numerics.refine import refine
+from symtensor.numerics.refine import RESOLVED, refine, resolving_rule
 from symtensor.numerics.rules import CLOSED, Rule, nodes_weights
 from symtensor.numerics.split import inner_panels, outer_panels
 from symtensor.parsing import ExpressionSyntaxError, parse_expression
@@ -86,7 +86,7 @@ def expect(f: str | sp.Expr | Activation, covariance: float | np.ndarray | list,
     >>> round(expect("erf(x)*erf(y)", [[1.0, 1.0], [1.0, 1.0]]).value, 6)
     0.464559
     """
-    K = require_covariance(np.asarray(covariance, dtype=float))
+    K = require_covariance(np.asarray(covariance))
     if len(K) > 2:
         raise ValueError(f"expectations of 1 or 2 coordinates are computed here, not of {len(K)}")
     if not tol > 0:
@@ -182,10 +182,26 @@ class _Integrand:
                 tol,
             )
         value, scale = sums(rule)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gaps = [abs(value - other) / (most or 1.0) for other, most in self.resolved_sums(K, rule)]
+        missed = float(np.nan_to_num(max(gaps), nan=np.inf))
+        if missed > max(tol, 10 * error):
+            raise QuadratureNotConverged(
+                f"E[{spelled(self.expr)}] has features finer than {rule} resolves: a grid of {2 * RESOLVED + 1} nodes differs by "
+                f"{missed:.2g} relative to E |f|; split the function at its narrow features or widen them",
+                RuleChoice(rule, "inside", missed),
+                tol,
+            )
         return Expectation(value, (error + 16 * EPSILON) * scale, rule, condition)
 
-    def sums(self, K: np.ndarray, rule: Rule) -> tuple[float, float]:
-        """(E f, E |f|) by one rule."""
+    def resolved_sums(self, K: np.ndarray, rule: Rule) -> list[tuple[float, float]]:
+        """(E f, E |f|) with one coordinate at a time on a grid so fine that no visible feature falls between its nodes."""
+        fine = resolving_rule(rule)
+        return [self.sums(K, fine, rule)] if len(K) == 1 else [self.sums(K, fine, rule), self.sums(K, rule, fine)]
+
+    def sums(self, K: np.ndarray, rule: Rule, second: Rule | None = None) -> tuple[float, float]:
+        """(E f, E |f|) by one rule, or by another one in the second whitened coordinate."""
+        second = second or rule
         corner = (K[:1, 0], K[:1, -1], K[-1:, -1])
         l11, l21, l22 = (float(entry[0]) for entry in cholesky_pair(*corner))
         function = _compiled(self.expr, self.variables)
@@ -195,11 +211,12 @@ class _Integrand:
             values = w * function(l11 * z)
         elif rule.kind == "split":
             z1, w1 = outer_panels(rule, (self.kinks[0], l11, 0.0), (self.kinks[1], l21, l22))
-            z2, w2 = inner_panels(rule, self.kinks[1], l21 * z1, l22)
+            z2, w2 = inner_panels(second, self.kinks[1], l21 * z1, l22)
             values = w1[:, None] * w2 * function((l11 * z1)[:, None], (l21 * z1)[:, None] + l22 * z2)
         else:
             z, w = nodes_weights(rule)
-            values = w[:, None] * w * function((l11 * z)[:, None], (l21 * z)[:, None] + l22 * z)
+            z2, w2 = nodes_weights(second)
+            values = w[:, None] * w2 * function((l11 * z)[:, None], (l21 * z)[:, None] + l22 * z2)
         return float(values.sum()), float(np.abs(values).sum())
 
 
@@ -210,6 +227,8 @@ def _real_expression(f: str | sp.Expr | Activation, coordinates: int) -> sp.Expr
             return parse_expression(f, symbols=("x", "y")[:coordinates])
         except ExpressionSyntaxError:
             return activation(f).expr  # a name, or the error that lists the names
+    if not isinstance(f, Activation | sp.Expr | int | float):
+        raise TypeError(f"the integrand is a {type(f).__name__}; it is text, a SymPy expression in x and y, or an activation")
     expr: Any = f.expr if isinstance(f, Activation) else sp.sympify(f)
     expr = expr.xreplace({symbol: sp.Symbol(symbol.name, real=True) for symbol in expr.free_symbols})
     return expr.xreplace({number: sp.Rational(str(number)) for number in expr.atoms(sp.Float)})

@@ -10,13 +10,16 @@ import numpy as np
 
 from symtensor.numerics.rules import Rule
 
-__all__ = ["ROUNDING", "refine"]
+__all__ = ["RESOLVED", "ROUNDING", "refine", "resolving_rule"]
 
 ROUNDING = 1e-14
 _RADII = (7.0, 8.5, 10.0, 12.0, 15.0, 19.0, 24.0, 30.0, 38.0, 48.0, 60.0)
 _STEPS = (0.6, 0.48, 0.38, 0.3, 0.24, 0.2, 0.16, 0.13, 0.1, 0.08, 0.065, 0.05, 0.04, 0.032, 0.025, 0.02, 0.016)
 _LARGEST = 1500
 _PANEL_NODES = (6, 8, 12, 16, 24, 32, 48)
+
+#: a grid with this many nodes on either side sees features of a thousandth of a standard deviation
+RESOLVED = 6000
 
 Refinable = Literal["trapezoid", "split"]
 
@@ -66,6 +69,14 @@ def refine(
         else:
             break
     return best, least
+
+
+def resolving_rule(rule: Rule) -> Rule:
+    """A rule that shares no nodes with `rule` and sees what falls between them: refinement alone cannot, because two
+    coarse grids that both miss a narrow feature agree."""
+    if rule.kind == "split":
+        return Rule("split", 240, rule.radius + 0.37)
+    return Rule("trapezoid", 2 * RESOLVED + 1, rule.radius + 0.37)
 
 
 def _rule(kind: Refinable, radius: float, level: int) -> Rule:

@@ -102,7 +102,8 @@ def test_jax_and_numpy_text_agree_with_the_input(expr: sp.Expr) -> None:
     roots = optimise((convert(expr, NAMES, "test", graph),), graph)
     names = sorted(map(str, expr.free_symbols))
     grid = np.random.default_rng(0).uniform(-3, 3, (len(names), 50))
-    wanted = [float(sp.N(expr.subs(dict(zip(map(lambda n: {"x": x, "y": y}[n], names), map(sp.Float, row)))))) for row in grid.T]
+    symbols = sorted(expr.free_symbols, key=str)
+    wanted = [float(sp.N(expr.subs(dict(zip(symbols, map(sp.Float, row)))))) for row in grid.T]
     with np.errstate(all="ignore"):
         (found,) = evaluated(roots, numpy_printer(), numpy_namespace(), **dict(zip(names, grid)))
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)

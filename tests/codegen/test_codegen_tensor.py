@@ -130,10 +130,11 @@ def refused(error: type[Exception], match: str, *kernels: TensorKernel) -> None:
 
 
 def test_errors_name_what_is_wrong() -> None:
-    refused(UnboundName, "step: tensor 'Q0' is not an argument", TensorKernel("step", (Argument("K0", PAIR),), K[a, b] + Q[a, b], (a, b)))
-    refused(UnboundName, "coefficient symbol 'g'", TensorKernel("step", (Argument("K0", PAIR),), g * K[a, b], (a, b)))
+    given, scalar, long = Argument("K0", PAIR), Argument("g"), Argument("g", ("P",))
+    refused(UnboundName, "step: tensor 'Q0' is not an argument", TensorKernel("step", (given,), K[a, b] + Q[a, b], (a, b)))
+    refused(UnboundName, "coefficient symbol 'g'", TensorKernel("step", (given,), g * K[a, b], (a, b)))
     refused(ShapeError, "K0 has shape .*'P', 'P', 'P', 'P'", TensorKernel("step", (Argument("K0", FOUR),), K[a, b], (a, b)))
-    refused(ShapeError, "g is a coefficient", TensorKernel("s", (Argument("K0", PAIR), Argument("g", ("P",))), g * K[a, b], (a, b)))
-    refused(IndexClashError, r"axes \(a\) are not the free indices \(a, b\)", TensorKernel("s", (Argument("K0", PAIR),), K[a, b], (a,)))
+    refused(ShapeError, "g is a coefficient", TensorKernel("s", (given, long), g * K[a, b], (a, b)))
+    refused(IndexClashError, r"axes \(a\) are not the free indices \(a, b\)", TensorKernel("s", (given,), K[a, b], (a,)))
     refused(ShapeError, "no argument has an axis of dimension N", kernel("s", delta(i, i) * W[a, b], (i, a, b)))
-    refused(UnsupportedNode, "s, coefficient", kernel("s", sp.gamma(g) * W[a, b], (a, b), Argument("g")))
+    refused(UnsupportedNode, "s, coefficient", kernel("s", sp.gamma(g) * W[a, b], (a, b), scalar))

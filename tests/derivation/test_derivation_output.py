@@ -20,8 +20,22 @@ def test_a_new_folder_is_made_and_its_parameters_recorded(tmp_path):
     }  # fmt: skip
 
 
-def test_the_same_parameters_continue_and_more_samples_extend(tmp_path):
+def computed(path, parameters):
+    """A folder with the results of a run."""
+    prepare_output(path, parameters)
+    (path / "summary.json").write_text("{}")
+
+
+def test_parameters_of_a_run_that_computed_nothing_may_be_corrected(tmp_path):
     prepare_output(tmp_path, PARAMETERS)
+    (tmp_path / "simulation").mkdir()
+    assert not prepare_output(tmp_path, {**PARAMETERS, "depth": 5}).continued
+    stored = stored_parameters(tmp_path)
+    assert stored is not None and stored["depth"] == 5
+
+
+def test_the_same_parameters_continue_and_more_samples_extend(tmp_path):
+    computed(tmp_path, PARAMETERS)
     assert prepare_output(tmp_path, {**PARAMETERS, "memory_mb": 1, "out": "y", "resume": True}).continued
     assert prepare_output(tmp_path, {**PARAMETERS, "samples": 200}, resume=True).continued
     stored = stored_parameters(tmp_path)
@@ -29,7 +43,7 @@ def test_the_same_parameters_continue_and_more_samples_extend(tmp_path):
 
 
 def test_other_parameters_are_refused_and_named(tmp_path):
-    prepare_output(tmp_path, PARAMETERS)
+    computed(tmp_path, PARAMETERS)
     before = (tmp_path / "parameters.json").read_bytes()
     with pytest.raises(OutputError) as error:
         prepare_output(tmp_path, {**PARAMETERS, "depth": 5, "kernel": 2 * np.eye(2), "extra": 1})
@@ -42,14 +56,14 @@ def test_other_parameters_are_refused_and_named(tmp_path):
 
 
 def test_fewer_samples_are_refused(tmp_path):
-    prepare_output(tmp_path, PARAMETERS)
+    computed(tmp_path, PARAMETERS)
     with pytest.raises(OutputError, match="holds a run with 100 samples, more than the 50 asked for"):
         prepare_output(tmp_path, {**PARAMETERS, "samples": 50})
 
 
 def test_large_arrays_are_compared_by_hash(tmp_path):
     raw = np.arange(10_000.0).reshape(100, 100)
-    prepare_output(tmp_path, {"raw": raw})
+    computed(tmp_path, {"raw": raw})
     assert prepare_output(tmp_path, {"raw": raw.copy()}).continued
     changed = raw.copy()
     changed[50, 50] += 1e-12 * 5050

@@ -152,7 +152,10 @@ BAD = [
     ("--kernel nan", "finite"),
     ("--kernel missing.npy", "missing.npy"),
     ("--samples 1 --kernel 1", "standard error"),
+    ("--samples 2 --kernel 1", "standard error"),
     ("--samples -5 --kernel 1", "--samples"),
+    ("--tol 1 --kernel 1", "--tol"),
+    ("--derivatives inside --activation relu --kernel 1", "delta"),
     ("--depth 0 --kernel 1", "--depth"),
     ("--dt 0 --kernel 1", "--dt"),
     ("--c-w -1 --kernel 1", "--c-w"),
@@ -205,3 +208,32 @@ def test_activation_that_leaves_its_domain_later(tmp_path: Path, capsys: pytest.
     options = "--activation exp(x^2) --kernel 0.2 --c-w 0.1 --dt 0.2 --depth 20 --samples 0".split()
     assert main(["run", "resnet-kernel", *options, "--out", str(tmp_path / "out")]) == 2
     assert "layer" in capsys.readouterr().err
+
+
+def test_a_refused_run_does_not_lock_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Following the advice of the message works in the same folder."""
+    options = ["--activation", "tanh", "--kernel", "1", "--depth", "1", "--samples", "0"]
+    assert main(["run", "resnet-kernel", *options, "--tol", "1e-20", "--out", str(tmp_path / "out")]) == 2
+    assert "tolerance" in capsys.readouterr().err
+    run(tmp_path / "out", *options)
+
+
+def test_the_published_step_is_told_from_the_closure(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """identity is solved exactly by the step exact in dt; the published step is not, and the command says whose fault that is."""
+    summary = run(tmp_path / "out", *"--activation identity --kernel 1 --depth 3 --width 64 --samples 20000".split())
+    assert any("first order in dt" in warning for warning in summary["warnings"])
+    assert "V4_one_mode" in capsys.readouterr().err
+    z = summary["z"]
+    assert abs(array(z["V4"])[-1].item()) > 6
+    assert abs(array(z["V4_one_mode"])[-1].item()) < 4
+
+
+def test_arrays_from_python(tmp_path: Path) -> None:
+    import symtensor
+
+    kernel = np.array([[1.0, 0.4], [0.4, 0.8]])
+    result = symtensor.run("resnet-kernel", quiet=True, activation="relu", kernel=kernel, depth=1, samples=0, out=str(tmp_path / "k"))
+    np.testing.assert_array_equal(result.values("K0")[0], kernel)
+    rows = np.array([[1.0, 2.0], [0.5, -1.0]])
+    result = symtensor.run("resnet-kernel", quiet=True, activation="relu", inputs=rows, depth=1, samples=0, out=str(tmp_path / "x"))
+    np.testing.assert_allclose(result.values("K0")[0], rows @ rows.T / 2)

@@ -152,3 +152,28 @@ def test_reference_of_kinked_functions() -> None:
     assert abs(relu[0, 0] - mpmath.mpf(1) / 2) < 1e-19 and abs(relu[1, 1] - mpmath.mpf(1) / 2) < 1e-19
     with pytest.raises(KinkedDerivativeError):
         reference_moments(activation("relu"), 1, 0, 1, 20, ((2, 0),))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1e3*exp(-1e6*(x-0.3)^4)+x^2", "exp(-1e8*(x-0.5)^4)", "exp(-1e8*(x-3.1)^4)", "tanh(x)^2+100*exp(-1e8*(x-3.1)^4)"],
+)
+def test_narrow_features_are_not_missed_silently(text):
+    """Coarse grids that all miss the bump agree with each other; the grid without gaps does not."""
+    with pytest.raises(QuadratureNotConverged, match="features finer"):
+        expect(text, 1.0)
+
+
+def test_narrow_feature_in_an_activation_is_not_missed():
+    from symtensor.activation import activation
+    from symtensor.numerics.quadrature import choose_rule
+
+    with pytest.raises(QuadratureNotConverged, match="features finer"):
+        choose_rule(activation("x+exp(-1e8*(x-3.1)^4)"), np.array([[[2.0]]]))
+
+
+def test_what_is_no_integrand_or_covariance():
+    with pytest.raises(TypeError, match="NoneType"):
+        expect(None, 1.0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="complex"):
+        expect("tanh(x)", np.eye(2) * 1j)
