@@ -52,7 +52,10 @@ class Request:
 
     def parameters(self, settings: Settings) -> Mapping[str, Any]:
         """Everything that decides the numbers, by option name, with the kernel that was read and the alpha used."""
-        return {**settings, "activation": self.activation.name, "alpha": self.alpha, "input_kernel": self.kernel}
+        unused = dict.fromkeys(("inputs", "n_inputs", "input_scale")) if settings["kernel"] is not None else {}
+        return {
+            **settings, **unused, "activation": self.activation.name, "alpha": self.alpha, "input_kernel": self.kernel,
+        }  # fmt: skip
 
 
 def read_request(settings: Settings) -> Request:

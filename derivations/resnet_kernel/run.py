@@ -145,8 +145,9 @@ def _condition(K0: np.ndarray) -> float:
 
 def _quadrature(request: Request, theory: Theory) -> dict[str, Any]:
     choice = theory.choice
+    error = max(choice.error, _near_singular_error(request, theory)[1])
     return {
-        "rule": str(choice.rule), "error": choice.error, "derivatives": choice.derivatives,
+        "rule": str(choice.rule), "error": error, "derivatives": choice.derivatives,
         "converged": choice.error <= max(request.tol, 1e-14), "output_error": theory.output_error, "tol": request.tol,
     }  # fmt: skip
 
@@ -166,8 +167,8 @@ def _warnings(
     return tuple(found)
 
 
-def _near_singular(request: Request, theory: Theory) -> list[str]:
-    """Kinked activations lose digits where two inputs are nearly, but not exactly, collinear."""
+def _near_singular_error(request: Request, theory: Theory) -> tuple[float, float]:
+    """(1 - rho^2, bound): kinked activations lose digits where two inputs are nearly, but not exactly, collinear."""
     K0 = theory["K0"]
     variances = np.diagonal(K0, axis1=1, axis2=2)
     scale = variances[:, :, None] * variances[:, None, :]
@@ -175,10 +176,16 @@ def _near_singular(request: Request, theory: Theory) -> list[str]:
         defect = np.where(scale > 0, 1 - K0**2 / scale, 1.0)
     near = defect[(defect > 500 * np.finfo(float).eps) & (defect < 1e-6)]
     if request.activation.smooth or not near.size:
+        return 1.0, 0.0
+    return float(np.min(near)), float(np.finfo(float).eps / np.min(near))
+
+
+def _near_singular(request: Request, theory: Theory) -> list[str]:
+    defect, bound = _near_singular_error(request, theory)
+    if not bound:
         return []
-    bound = float(np.finfo(float).eps / np.min(near))
     return [
-        f"two inputs are nearly collinear (1 - rho^2 = {np.min(near):.1e}): second derivatives of {request.activation.name} "
+        f"two inputs are nearly collinear (1 - rho^2 = {defect:.1e}): second derivatives of {request.activation.name} "
         f"there are known to about {bound:.1e} relative"
     ]
 
@@ -196,6 +203,11 @@ def _estimates(simulation: SimulationResult) -> dict[str, dict[str, Labelled]]:
     }
 
 
+def _gains(simulation: SimulationResult) -> dict[str, Any]:
+    """By depth: variance without over variance with control variates, median over components."""
+    return {name: np.median(gain.reshape(len(gain), -1), axis=1) for name, gain in simulation.gain.items()}
+
+
 def _write(folder: Path, run: HierarchyRun, theory: Theory) -> None:
     simulation = None if run.simulation is None else _estimates(run.simulation)
     z = {name: _labelled(name, comparison.z) for name, comparison in run.comparisons().items()}
@@ -207,6 +219,7 @@ def _write(folder: Path, run: HierarchyRun, theory: Theory) -> None:
         "theory_ode": None if run.theory_ode is None else dict(run.theory_ode),
         "simulation": simulation,
         "z": z or None,
+        "variance_gain": None if run.simulation is None else _gains(run.simulation),
         "quadrature": dict(run.quadrature),
         "condition": run.condition,
         "checks": {f"{result.step}. {result.check.name}": result.outcome.passed for result in run.checks or ()},

@@ -15,6 +15,7 @@ from codegen import GeneratedModule, ModuleSpec, generate
 from derivations.resnet_kernel.kernels import kernels
 from derivations.resnet_kernel.request import Request
 from derivations.resnet_kernel.steps import steps
+from symtensor.derivation.inputs import Inputs
 from symtensor.expansion.gaussian import closed_form
 from symtensor.numerics.moments import moment_table
 from symtensor.numerics.quadrature import QuadratureNotConverged, RuleChoice, choose_rule, rule_error
@@ -69,9 +70,39 @@ def solve(request: Request) -> Theory:
     QuadratureNotConverged
         When no rule reaches the tolerance.
     """
-    if request.rule is None:
-        return _automatic(request)
-    return _forced(request)
+    first, place = _distinct_inputs(request.kernel)
+    if len(first) < len(place):
+        distinct = Inputs(request.kernel[np.ix_(first, first)], tuple(request.inputs.labels[a] for a in first), "")
+        return _repeated(solve(replace(request, inputs=distinct)), first, place)
+    return _automatic(request) if request.rule is None else _forced(request)
+
+
+def _distinct_inputs(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(first occurrence of each distinct input, which of them each input is): equal inputs have equal rows of K^0."""
+    _, first, place = np.unique(kernel, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[np.ravel(place)]
+
+
+def _repeated(theory: Theory, first: np.ndarray, place: np.ndarray) -> Theory:
+    """The theory of all inputs from that of the distinct ones, so that equal inputs are equal bit by bit.
+
+    The response J keeps its weight on the first of equal inputs: fluctuations of equal inputs are equal.
+    """
+
+    def spread(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        spreaded = {
+            name: values[np.ix_(np.arange(len(values)), *[place] * (values.ndim - 1))] for name, values in arrays.items()
+        }
+        once = np.zeros(len(place))
+        once[first] = 1.0
+        return {**spreaded, "J": spreaded["J"] * once[:, None] * once}
+
+    leading = spread(theory.leading)
+    arrays = leading if theory.leading is theory.arrays else spread(theory.arrays)
+    return replace(theory, arrays=arrays, leading=leading)
 
 
 def _automatic(request: Request) -> Theory:

@@ -99,7 +99,7 @@ def load_inputs(
     rows = "row" if wanted == 1 else f"{wanted} rows"
     factor = "" if scale == 1 else f"{scale:g} "
     provenance = f"{origin}, first {rows}; K^0 = {factor}x x^T / {raw.shape[1]}"
-    return Inputs(validate_kernel(gram(raw, scale), text), labels, provenance, raw)
+    return Inputs(validate_kernel(gram(raw, scale), origin), labels, provenance, raw)
 
 
 def gram(raw: np.ndarray, scale: float = 1.0) -> np.ndarray:

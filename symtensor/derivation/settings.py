@@ -35,6 +35,7 @@ class Option:
 
     `type` is `int`, `float`, `str`, `bool` (a switch without value, default False) or any function of the text that
     raises ValueError. `minimum` is an inclusive lower bound, `above` an exclusive one. Floats must be finite.
+    `unless` is the key of an option that makes this one meaningless when it has a value.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Option:
     group: str = "options"
     minimum: float | None = None
     above: float | None = None
+    unless: str = ""
 
     @property
     def key(self) -> str:
@@ -115,6 +117,8 @@ def command_line(name: str, options: tuple[Option, ...], settings: Mapping[str, 
     words = ["symtensor", "run", name]
     for option in options:
         value = settings[option.key]
+        if option.unless and settings[option.unless] is not None:
+            continue
         if option.is_switch:
             words += [option.name] if value and option.key not in INCIDENTAL else []
         elif value is not None:

@@ -220,7 +220,7 @@ def test_a_refused_run_does_not_lock_its_folder(tmp_path: Path, capsys: pytest.C
 
 def test_the_published_step_is_told_from_the_closure(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     """identity is solved exactly by the step exact in dt; the published step is not, and the command says whose fault that is."""
-    summary = run(tmp_path / "out", *"--activation identity --kernel 1 --depth 3 --width 64 --samples 20000".split())
+    summary = run(tmp_path / "out", *"--activation identity --kernel 1 --depth 3 --width 512 --samples 8000".split())
     assert any("first order in dt" in warning for warning in summary["warnings"])
     assert "V4_one_mode" in capsys.readouterr().err
     z = summary["z"]
@@ -232,8 +232,33 @@ def test_arrays_from_python(tmp_path: Path) -> None:
     import symtensor
 
     kernel = np.array([[1.0, 0.4], [0.4, 0.8]])
-    result = symtensor.run("resnet-kernel", quiet=True, activation="relu", kernel=kernel, depth=1, samples=0, out=str(tmp_path / "k"))
+    common = {"quiet": True, "activation": "relu", "depth": 1, "samples": 0}
+    result = symtensor.run("resnet-kernel", kernel=kernel, out=str(tmp_path / "k"), **common)
     np.testing.assert_array_equal(result.values("K0")[0], kernel)
     rows = np.array([[1.0, 2.0], [0.5, -1.0]])
-    result = symtensor.run("resnet-kernel", quiet=True, activation="relu", inputs=rows, depth=1, samples=0, out=str(tmp_path / "x"))
+    result = symtensor.run("resnet-kernel", inputs=rows, out=str(tmp_path / "x"), **common)
     np.testing.assert_allclose(result.values("K0")[0], rows @ rows.T / 2)
+
+
+def test_equal_inputs_stay_equal_bit_by_bit(tmp_path: Path) -> None:
+    """Theory and simulation of (x, x, 2x, 0): rows of the equal inputs are the same numbers."""
+    np.save(tmp_path / "x.npy", np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 4.0], [0.0, 0.0]]))
+    options = f"--inputs {tmp_path / 'x.npy'} --c-b 0.1 --dt 0.3 --depth 2 --width 8 --samples 2000".split()
+    summary = run(tmp_path / "out", *options)
+    for value in (*summary["theory"].values(), *(entry["mean"] for entry in summary["simulation"].values())):
+        values = array(value)
+        if values.ndim > 1:
+            np.testing.assert_array_equal(values[:, 0], values[:, 1])
+            np.testing.assert_array_equal(values[:, :, 0], values[:, :, 1])
+    assert np.max(np.abs(array(summary["z"]["U1_exact"])[0])) < 5
+
+
+def test_the_printed_command_repeats_the_run(theory_run: tuple[Path, dict], tmp_path: Path) -> None:
+    import shlex
+
+    _, summary = theory_run
+    words = shlex.split(summary["command"])[3:]
+    words[words.index("--out") + 1] = str(tmp_path / "again")
+    assert main(["run", "resnet-kernel", *words]) == 0
+    again = json.loads((tmp_path / "again" / "summary.json").read_text())
+    assert again["theory"] == summary["theory"]
