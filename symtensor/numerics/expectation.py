@@ -18,7 +18,7 @@ from symtensor.numerics.covariance import EPSILON, cholesky_pair, condition_numb
 from symtensor.numerics.moments import moment_table
 from symtensor.numerics.quadrature import QuadratureNotConverged, RuleChoice
 from symtensor.numerics.reference import reference_moments
-from symtensor.numerics.refine import RESOLVED, refine, resolving_rule
+from symtensor.numerics.refine import refine, resolving_rule
 from symtensor.numerics.rules import CLOSED, Rule, nodes_weights
 from symtensor.numerics.split import inner_panels, outer_panels
 from symtensor.parsing import ExpressionSyntaxError, parse_expression
@@ -174,24 +174,20 @@ class _Integrand:
             gap = abs(value - reference)
             return (gap / scale if scale else gap) if np.isfinite(gap) else np.inf
 
-        rule, error = refine("trapezoid" if self.smooth else "split", difference, tol)
+        def confirmed(rule: Rule, finer: Rule) -> float:
+            with np.errstate(over="ignore", invalid="ignore"):
+                gaps = [abs(sums(rule)[0] - value) / (scale or 1.0) for value, scale in self.resolved_sums(K, rule)]
+            return max(difference(rule, finer), float(np.nan_to_num(max(gaps), nan=np.inf)))
+
+        rule, error = refine("trapezoid" if self.smooth else "split", difference, tol, confirmed)
         if error > tol:
             raise QuadratureNotConverged(
-                f"E[{spelled(self.expr)}] was computed to {error:.2g} relative to E |f|, not to {tol:.2g}",
+                f"E[{spelled(self.expr)}] was computed to {error:.2g} relative to E |f|, not to {tol:.2g}; either it does not "
+                "exist, or the function has features finer than the nodes resolve: widen or split them",
                 RuleChoice(rule, "inside", error),
                 tol,
             )
         value, scale = sums(rule)
-        with np.errstate(over="ignore", invalid="ignore"):
-            gaps = [abs(value - other) / (most or 1.0) for other, most in self.resolved_sums(K, rule)]
-        missed = float(np.nan_to_num(max(gaps), nan=np.inf))
-        if missed > max(tol, 10 * error):
-            raise QuadratureNotConverged(
-                f"E[{spelled(self.expr)}] has features finer than {rule} resolves: a grid of {2 * RESOLVED + 1} nodes differs by "
-                f"{missed:.2g} relative to E |f|; split the function at its narrow features or widen them",
-                RuleChoice(rule, "inside", missed),
-                tol,
-            )
         return Expectation(value, (error + 16 * EPSILON) * scale, rule, condition)
 
     def resolved_sums(self, K: np.ndarray, rule: Rule) -> list[tuple[float, float]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from symtensor.numerics.rules import Rule
 
-__all__ = ["RESOLVED", "ROUNDING", "refine", "resolving_rule"]
+__all__ = ["ROUNDING", "refine", "resolving_rule"]
 
 ROUNDING = 1e-14
 _RADII = (7.0, 8.5, 10.0, 12.0, 15.0, 19.0, 24.0, 30.0, 38.0, 48.0, 60.0)
@@ -19,7 +19,7 @@ _LARGEST = 1500
 _PANEL_NODES = (6, 8, 12, 16, 24, 32, 48)
 
 #: a grid with this many nodes on either side sees features of a thousandth of a standard deviation
-RESOLVED = 6000
+_RESOLVED = 6000
 
 Refinable = Literal["trapezoid", "split"]
 
@@ -76,7 +76,7 @@ def resolving_rule(rule: Rule) -> Rule:
     coarse grids that both miss a narrow feature agree."""
     if rule.kind == "split":
         return Rule("split", 240, rule.radius + 0.37)
-    return Rule("trapezoid", 2 * RESOLVED + 1, rule.radius + 0.37)
+    return Rule("trapezoid", 2 * _RESOLVED + 1, rule.radius + 0.37)
 
 
 def _rule(kind: Refinable, radius: float, level: int) -> Rule:
