@@ -48,10 +48,10 @@ def run_derivation(derivation: Derivation, settings: Settings, context: RunConte
     folder = prepare_output(Path(settings["out"]), request.parameters(settings), settings["resume"])
     if folder.note:
         context.note(folder.note)
-    with _timed(timings, "theory"):
+    with _timed(timings, "theory"), context.progress("theory"):
         theory = solve(request)
     t = request.dt * np.arange(request.depth + 1)
-    with _timed(timings, "continuous depth"):
+    with _timed(timings, "continuous depth"), context.progress("continuous depth"):
         ode = continuous_depth(request, theory.module, t)
     simulation = None
     if request.samples:
