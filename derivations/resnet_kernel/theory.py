@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -177,36 +178,33 @@ def _evaluate(
 ) -> tuple[GeneratedModule, dict[str, np.ndarray]]:
     """Generate, load, and run the recursion over all layers."""
     import jax
-    import jax.numpy as jnp
 
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError('float64 is off in JAX; call jax.config.update("jax_enable_x64", True) first')
     module = generate_module(request, rule, derivatives, final)
-    namespace = module.load()
-    K0 = jnp.asarray(request.kernel, jnp.float64)
-    scan = namespace.hierarchy if request.published else namespace.hierarchy_exact
-    result = scan(
-        K0, namespace.V4_initial(K0), jnp.zeros_like(K0), request.c_w, request.c_b, request.alpha, request.dt,
-        depth=request.depth,
-    )  # fmt: skip
+    result = _recursion(request, module, "hierarchy" if request.published else "hierarchy_exact")
     arrays = {name: np.array(getattr(result, name)) for name in _RECORDS}
     _require_valid(request, arrays)
     return module, arrays
+
+
+def _recursion(request: Request, module: GeneratedModule, scan: str) -> Any:
+    """Run one of the module's scans over all layers, from the Gaussian input layer."""
+    import jax.numpy as jnp
+
+    namespace = module.load()
+    K0 = jnp.asarray(request.kernel, jnp.float64)
+    return getattr(namespace, scan)(
+        K0, namespace.V4_initial(K0), jnp.zeros_like(K0), request.c_w, request.c_b, request.alpha, request.dt,
+        depth=request.depth,
+    )  # fmt: skip
 
 
 def _one_mode(request: Request, module: GeneratedModule, arrays: dict[str, np.ndarray]) -> np.ndarray:
     """V_4 of the same closure with the step exact in dt (at alpha = 1 the published step keeps the first order only)."""
     if not request.published:
         return arrays["V4"]
-    import jax.numpy as jnp
-
-    namespace = module.load()
-    K0 = jnp.asarray(request.kernel, jnp.float64)
-    result = namespace.hierarchy_exact(
-        K0, namespace.V4_initial(K0), jnp.zeros_like(K0), request.c_w, request.c_b, request.alpha, request.dt,
-        depth=request.depth,
-    )  # fmt: skip
-    return np.array(result.V4)
+    return np.array(_recursion(request, module, "hierarchy_exact").V4)
 
 
 def _truncation_note(request: Request, arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
