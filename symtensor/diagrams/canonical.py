@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from symtensor.diagrams.graph import Graph
-from symtensor.diagrams.kernel.tables import Skeleton, tables
+from symtensor.diagrams.kernel.skeleton import Skeleton
+from symtensor.diagrams.kernel.tables import tables
 from symtensor.diagrams.part import Part, line_factor, matrix_of, skeleton_of
 
 __all__ = ["canonical_part", "canonical_parts"]
@@ -44,7 +45,7 @@ def canonical_part(graph: Graph, nodes: tuple[int, ...]) -> Part:
 
 def _cells(skeleton: Skeleton) -> Cells:
     cells: Cells = []
-    keys = skeleton.node_keys()
+    keys = skeleton.node_keys
     for node, key in enumerate(keys):
         if node and key == keys[node - 1]:
             cells[-1].append(node)

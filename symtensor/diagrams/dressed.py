@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from symtensor.diagrams.errors import RequestError
 from symtensor.diagrams.graph import Graph
-from symtensor.diagrams.kernel.tables import Skeleton
+from symtensor.diagrams.kernel.skeleton import Skeleton
 from symtensor.diagrams.model import Field, Model, Vertex
 from symtensor.diagrams.properties import index_loops
 from symtensor.diagrams.request import Request
@@ -31,7 +31,8 @@ def check_dressed(model: Model) -> tuple[Field, Field, Vertex]:
     lines = {frozenset((p.first, p.second)) for p in model.propagators}
     if len(indexed) == len(auxiliary) == len(model.vertices) == 1 and not model.families and len(model.fields) == 2:
         phi, sigma, vertex = indexed[0], auxiliary[0], model.vertices[0]
-        if sorted(vertex.legs) == sorted((phi.name, phi.name, sigma.name)) and lines == {frozenset({phi.name}), frozenset({sigma.name})}:
+        legs = sorted((phi.name, phi.name, sigma.name))
+        if sorted(vertex.legs) == legs and lines == {frozenset({phi.name}), frozenset({sigma.name})}:
             return phi, sigma, vertex
     raise RequestError(
         f"the dressed 1/N mode needs one index field, one auxiliary field, a propagator of each, and the one vertex "
@@ -53,7 +54,7 @@ def one_over_n_order(graph: Graph) -> int:
     auxiliary = {f.name for f in graph.model.fields if f.auxiliary}
     indexed = {f.name for f in graph.model.fields if f.index}
     legs = [graph.nodes[i].name for i in graph.legs]
-    lines = sum(1 for line in graph.lines if line.propagator is not None and line.fields[0] in auxiliary and line.fields[1] in auxiliary)
+    lines = sum(line.propagator is not None and auxiliary.issuperset(line.fields) for line in graph.lines)
     amputated = any(line.propagator is None for line in graph.lines)
     leading = leading_order(sum(name in indexed for name in legs), sum(name in auxiliary for name in legs), amputated)
     return lines - len(index_loops(graph)) - leading

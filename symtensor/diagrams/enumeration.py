@@ -17,7 +17,9 @@ import numpy as np
 from symtensor.diagrams.contents import Content, contents
 from symtensor.diagrams.dressed import dressed_skeletons
 from symtensor.diagrams.graph import Leg
-from symtensor.diagrams.kernel.tables import Restrictions, Skeleton, SkeletonTables, tables
+from symtensor.diagrams.kernel.skeleton import Skeleton
+from symtensor.diagrams.kernel.state import Rules, new_state
+from symtensor.diagrams.kernel.tables import Restrictions, SkeletonTables, tables
 from symtensor.diagrams.part import Part
 from symtensor.diagrams.request import Request
 
@@ -118,7 +120,6 @@ def _tables(task: _Task) -> SkeletonTables:
 def _advance(task: _Task, last_row: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Run the compiled search; yields upper triangles and orbit sizes, a block at a time."""
     from symtensor.diagrams.kernel.search import advance, load_prefix
-    from symtensor.diagrams.kernel.state import new_state
 
     table, count = _tables(task), len(task.skeleton)
     width = count * (count + 1) // 2
@@ -126,16 +127,15 @@ def _advance(task: _Task, last_row: int) -> Iterator[tuple[np.ndarray, np.ndarra
     prefix = np.frombuffer(task.prefix, np.uint16) if task.prefix else np.zeros(1, np.uint16)
     load_prefix(table.tables, state, prefix, task.rows)
     while not state.position[2]:
+        # allocated anew: what was handed out stays as it is
         codes, sizes = np.zeros((BLOCK, width), np.uint16), np.ones((BLOCK, count), np.int64)
         written = advance(table.tables, rules(task.request, task.skeleton), state, task.rows, last_row, codes, sizes)
         if written:
             yield codes[:written], sizes[:written]
 
 
-def rules(request: Request, skeleton: Skeleton):  # type: ignore[no-untyped-def]
+def rules(request: Request, skeleton: Skeleton) -> Rules:
     """The kernel's rules for a request."""
-    from symtensor.diagrams.kernel.state import Rules
-
     mask, every = (1 << 62) - 1, 1
     if request.irreducible is not None:
         chosen = [i for i, p in enumerate(request.model.propagators) if p.name in request.irreducible]

@@ -192,6 +192,7 @@ class Model:
         _check_unique([_legs(v) for v in self.vertices], "set of legs (one vertex per set; add the couplings)")
         self._check_references()
         self._check_directions()
+        self._check_index_lines()
 
     def _check_references(self) -> None:
         if not self.fields:
@@ -224,6 +225,22 @@ class Model:
             raise ModelError(f"causality {self.causality!r}: it must be local, nonlocal or none")
         if self.causality != "none" and not any(f.response for f in self.fields):
             raise ModelError(f"model {self.name!r} asks for causality {self.causality!r} but has no response field")
+
+    def _check_index_lines(self) -> None:
+        index = {f.name: f.index for f in self.fields if f.index is not None}
+        for p in self.propagators:
+            if index.get(p.first) != index.get(p.second):
+                raise ModelError(f"propagator {p.name} joins a field with index {index.get(p.first)!r} to one with {index.get(p.second)!r}")
+        for v in self.vertices:
+            for symbol, count in Counter(index[name] for name in v.legs if name in index).items():
+                if count != 2:
+                    raise ModelError(
+                        f"vertex {v.name!r} has {count} legs with index {symbol!r}; an index line passes through a vertex by two. "
+                        "Write a vertex with more as several that an auxiliary field joins: (phi.phi)^2 as phi phi sigma twice"
+                    )
+        for family in self.families:
+            if any(name in index for name in family.fields):
+                raise ModelError(f"vertex family {family.name!r} has legs with an index: list its vertices one by one")
 
     def field(self, name: str) -> Field:
         """The field called `name`; raises ModelError naming those there are."""

@@ -10,7 +10,8 @@ import numpy as np
 
 from symtensor.diagrams.errors import DiagramError
 from symtensor.diagrams.graph import Graph, Leg, Line, Node
-from symtensor.diagrams.kernel.tables import Skeleton, SkeletonTables, tables
+from symtensor.diagrams.kernel.skeleton import Skeleton
+from symtensor.diagrams.kernel.tables import SkeletonTables, tables
 from symtensor.diagrams.model import Model, Vertex
 
 __all__ = ["Part", "line_order", "matrix_of", "skeleton_of"]
@@ -67,7 +68,7 @@ def _loop(model: Model, number: int, node: int) -> Line:
 
 
 def _line(table: SkeletonTables, number: int, row: int, column: int) -> Line:
-    model, slot = table.skeleton.model, table.slots[number]
+    model, slot = table.skeleton.model, table.skeleton.slots[number]
     if slot.propagator < 0:
         outer = slot.here >= len(model.fields)
         name = model.fields[slot.there if outer else slot.here].name
@@ -127,9 +128,9 @@ def matrix_of(graph: Graph, table: SkeletonTables, order: Sequence[int]) -> tupl
     model, place = table.skeleton.model, {node: i for i, node in enumerate(order)}
     number = {f.name: i for i, f in enumerate(model.fields)}
     extra = {
-        slot.there: slot.here for slot in table.slots if slot.propagator < 0 and slot.here >= len(model.fields)
+        slot.there: slot.here for slot in table.skeleton.slots if slot.propagator < 0 and slot.here >= len(model.fields)
     }  # the amputated leg's own field
-    slots = {(slot.here, slot.there, slot.propagator): i for i, slot in enumerate(table.slots)}
+    slots = {(slot.here, slot.there, slot.propagator): i for i, slot in enumerate(table.skeleton.slots)}
     counts: dict[tuple[int, int], list[int]] = {}
     loops = [[0] * len(model.propagators) for _ in order]
     for line in graph.lines:

@@ -81,12 +81,13 @@ class Request:
             kind = "connected"
         if kind not in get_args(Kind):
             raise RequestError(f"class {kind!r}: it must be all, connected, 1pi or vacuum")
+        chosen: Kind = kind  # type: ignore[assignment]
         rule = _check_causality(model, causality)
         bounds = tuple(sorted((name, _bounds(model, name, value)) for name, value in (orders or {}).items()))
         _check_loops(kind, loops, len(named), bounds, dressed)
         _check_irreducible(model, kind, irreducible)
         return cls(
-            model, named, kind, loops, bounds, rule, irreducible=None if irreducible is None else frozenset(irreducible),
+            model, named, chosen, loops, bounds, rule, irreducible=None if irreducible is None else frozenset(irreducible),
             dressed=dressed, where=where, **filters,
         )  # fmt: skip
 
@@ -158,7 +159,7 @@ def _only_field(model: Model, count: int) -> str:
     if len(model.fields) > 1 and count:
         example = ",".join(f"{f.name}:{count if i == 0 else 0}" for i, f in enumerate(model.fields))
         raise RequestError(f"model {model.name!r} has several fields: say which legs, for example {example} (got {count})")
-    return model.fields[0].name
+    return next(f.name for f in model.fields)
 
 
 def _legs_of(model: Model, name: str, value: Any) -> list[Leg]:
@@ -196,13 +197,14 @@ def _bounds(model: Model, name: str, value: Any) -> tuple[int, int]:
             f"model {model.name!r} counts no parameter {name!r}; it counts {', '.join(sorted(known)) or 'none'} "
             "(loops have their own option)"
         )
-    low, high = (value, value) if isinstance(value, int) else (value if isinstance(value, tuple) and len(value) == 2 else (None, None))
+    pair = (value, value) if isinstance(value, int) else value
+    low, high = pair if isinstance(pair, tuple) and len(pair) == 2 else (None, None)
     if not isinstance(low, int) or not isinstance(high, int) or low > high:
         raise RequestError(f"order of {name!r}: give an integer or a pair (lowest, highest), got {value!r}")
     return low, high
 
 
-def _check_loops(kind: str, loops: int | None, n_legs: int, bounds: tuple[Any, ...], dressed: int | None) -> None:
+def _check_loops(kind: str, loops: int | None, n_legs: int, bounds: Collection[object], dressed: int | None) -> None:
     if dressed is not None:
         if loops is not None or bounds:
             raise RequestError("a dressed request is ordered by 1/N (order=..); it takes no loops and no other bounds")

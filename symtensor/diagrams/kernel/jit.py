@@ -17,6 +17,6 @@ def jit(function: Callable[..., Any]) -> Any:
     take four fifths of the time.
     """
     try:
-        return numba.njit(cache=True, nogil=True, _nrt=False)(function)
+        return numba.njit(cache=True, nogil=True, _nrt=False)(function)  # pyright: ignore[reportCallIssue]
     except (KeyError, TypeError):  # a numba that no longer has the option
         return numba.njit(cache=True, nogil=True)(function)

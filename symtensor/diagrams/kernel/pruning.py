@@ -50,7 +50,7 @@ def closes_response_loop(successors, node):
 def has_closed_set(successors, escapes, first_vertex, count):
     """True if no response line leaves the vertices that some vertex leads to; `escapes`: bit set of the nodes that are
     outside (legs) or may still get a response line (or have an amputated response leg)."""
-    for node in range(first_vertex, count):
+    for node in range(first_vertex, count):  # noqa: SIM110 (the compiler has no any())
         if component(successors, ONE << np.int64(node), EVERYTHING) & escapes == 0:
             return True
     return False
@@ -224,7 +224,8 @@ def row_stands(tables, rules, state, row):
         if rules.bridge_rule and _hangs_on_one_stub(left, mine, row, rules):
             return False
     if rules.bridge_rule and has_forbidden_bridge(
-        state.entries, tables.totals, tables.kinds, is_open, rules.n_legs, rules.bridge_rule, rules.bridge_mask, count, state.scratch
-    ):
+        state.entries, tables.totals, tables.kinds, is_open, rules.n_legs, rules.bridge_rule, rules.bridge_mask, count,
+        state.scratch,
+    ):  # fmt: skip
         return False
     return not (rules.no_snails and row == count - 1 and has_snail(neighbours[0], rules.n_legs, count))
