@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -11,14 +11,13 @@ from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from symtensor.diagrams import properties
 from symtensor.diagrams.contents import Content, contents
 from symtensor.diagrams.diagram import Diagram
-from symtensor.diagrams.dressed import check_dressed, one_over_n_order
+from symtensor.diagrams.dressed import check_dressed, one_over_n_order, skeleton_order
 from symtensor.diagrams.enumeration import blocks_of, parts_of, skeletons
 from symtensor.diagrams.graph import Leg
+from symtensor.diagrams.index_lines import closed_loops
 from symtensor.diagrams.model import Model
 from symtensor.diagrams.request import Request
 from symtensor.diagrams.theories import theory
@@ -110,8 +109,6 @@ class DiagramSet:
         model, keep = self.request.model, self._keep()
         for parts in parts_of(self.request, self.executor, self._workers):
             diagram = Diagram(model, parts)
-            if self.request.dressed is not None:
-                diagram = Diagram.from_graph(diagram.graph)
             if keep is None or keep(diagram):
                 yield diagram
 
@@ -148,10 +145,8 @@ class DiagramSet:
             total.update(diagram.symmetry_factor for diagram in self)
         else:
             for block in blocks_of(self.request, self.executor, self._workers):
-                factors, numbers = np.unique(block.factors, return_counts=True)
-                for factor, number in zip(factors.tolist(), numbers.tolist()):
-                    total[factor] += number
-        return Tally(sum(total.values()), sum((Fraction(n, f) for f, n in total.items()), Fraction(0)))
+                total.update(block.factor_counts())
+        return _tally(total)
 
     def tally_by(self, key: Callable[[Diagram], Any]) -> dict[Any, Tally]:
         """Count and weight for each value of `key`, sorted by it."""
@@ -163,7 +158,13 @@ class DiagramSet:
 
     def by_index_loops(self) -> dict[tuple[int, int], Tally]:
         """Count and weight by (order in 1/N, closed index loops), for models with an index and an auxiliary field."""
-        return self.tally_by(lambda d: (one_over_n_order(d.graph), len(d.index_loops)))
+        check_dressed(self.request.model)
+        if self.request.kind == "all" or self._keep() is not None:
+            return self.tally_by(lambda d: (one_over_n_order(d.graph), len(d.index_loops)))
+        totals: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+        for block in blocks_of(self.request, self.executor, self._workers):
+            totals[skeleton_order(block.skeleton), closed_loops(block.skeleton.index_lengths)].update(block.factor_counts())
+        return {key: _tally(factors) for key, factors in sorted(totals.items())}
 
     def split_tadpoles(self) -> tuple[DiagramSet, DiagramSet]:
         """Two lazy sets: the diagrams without tadpoles, and those with (the shift of the saddle or of the mean)."""
@@ -226,6 +227,11 @@ class DiagramSet:
 
     def __repr__(self) -> str:
         return f"<DiagramSet {self.request}>"
+
+
+def _tally(factors: Mapping[int, int]) -> Tally:
+    """From the number of diagrams with each symmetry factor."""
+    return Tally(sum(factors.values()), sum((Fraction(n, f) for f, n in factors.items()), Fraction(0)))
 
 
 def _why_no_content(request: Request) -> str:

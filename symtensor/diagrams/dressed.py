@@ -12,16 +12,18 @@ where for connected functions the lines of the legs count; for amputated legs th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from symtensor.diagrams.errors import RequestError
 from symtensor.diagrams.graph import Graph
+from symtensor.diagrams.index_lines import closed_loops
 from symtensor.diagrams.kernel.skeleton import Skeleton
 from symtensor.diagrams.model import Field, Model, Vertex
 from symtensor.diagrams.properties import index_loops
 from symtensor.diagrams.request import Request
 
-__all__ = ["check_dressed", "dressed_skeletons", "one_over_n_order"]
+__all__ = ["check_dressed", "dressed_skeletons", "one_over_n_order", "skeleton_order"]
 
 
 def check_dressed(model: Model) -> tuple[Field, Field, Vertex]:
@@ -58,6 +60,15 @@ def one_over_n_order(graph: Graph) -> int:
     amputated = any(line.propagator is None for line in graph.lines)
     leading = leading_order(sum(name in indexed for name in legs), sum(name in auxiliary for name in legs), amputated)
     return lines - len(index_loops(graph)) - leading
+
+
+def skeleton_order(skeleton: Skeleton) -> int:
+    """The order K in 1/N of every connected diagram with these nodes and index lines."""
+    phi, sigma, _ = check_dressed(skeleton.model)
+    counts = Counter(leg.field for leg in skeleton.legs)
+    outside = -counts[sigma.name] if skeleton.amputated else counts[sigma.name]
+    lines = (len(skeleton.vertices) + outside) // 2
+    return lines - closed_loops(skeleton.index_lengths) - leading_order(counts[phi.name], counts[sigma.name], skeleton.amputated)
 
 
 def dressed_skeletons(request: Request) -> Iterator[Skeleton]:

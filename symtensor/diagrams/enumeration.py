@@ -9,14 +9,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from symtensor.diagrams.contents import Content, contents
 from symtensor.diagrams.dressed import dressed_skeletons
+from symtensor.diagrams.errors import RequestError
 from symtensor.diagrams.graph import Leg
+from symtensor.diagrams.index_lines import index_fields, shares
 from symtensor.diagrams.kernel.skeleton import Skeleton
 from symtensor.diagrams.kernel.state import Rules, new_state
 from symtensor.diagrams.kernel.tables import Restrictions, SkeletonTables, tables
@@ -25,7 +27,10 @@ from symtensor.diagrams.request import Request
 
 __all__ = ["Block", "blocks_of", "parts_of", "search", "skeletons"]
 
-BLOCK = 1024
+#: Blocks grow from the first to the second size, so that the first diagrams come at once.
+FIRST_BLOCK, BLOCK = 32, 1024
+#: Sets of nodes are bits of one integer.
+MAX_NODES = 60
 #: Searches with at most this many results are remembered when disconnected diagrams are put together.
 REMEMBERED = 2000
 
@@ -37,6 +42,11 @@ class Block:
     skeleton: Skeleton
     codes: np.ndarray
     factors: np.ndarray
+
+    def factor_counts(self) -> dict[int, int]:
+        """How many diagrams have each symmetry factor."""
+        factors, numbers = np.unique(self.factors, return_counts=True)
+        return dict(zip(factors.tolist(), numbers.tolist()))
 
     def parts(self) -> Iterator[Part]:
         width = self.codes.shape[1] * self.codes.itemsize
@@ -63,7 +73,18 @@ def skeletons(request: Request) -> Iterator[Skeleton]:
         return
     for content in contents(request):
         vertices = tuple(vertex for vertex, number in content for _ in range(number))
-        yield Skeleton(request.model, request.legs, vertices, request.amputated)
+        yield from _by_index_lines(Skeleton(request.model, request.legs, vertices, request.amputated))
+
+
+def _by_index_lines(skeleton: Skeleton) -> Iterator[Skeleton]:
+    """The skeleton with every way to share its vertices out to index lines, if the model has an index."""
+    fields = index_fields(skeleton.model)
+    if not fields:
+        yield skeleton
+        return
+    index_legs = sum(leg.field in fields for leg in skeleton.legs)
+    for lengths in shares(skeleton.model, skeleton.vertices, index_legs):
+        yield replace(skeleton, index_lengths=lengths)
 
 
 def blocks_of(request: Request, executor: Executor | None = None, workers: int = 1) -> Iterator[Block]:
@@ -73,7 +94,9 @@ def blocks_of(request: Request, executor: Executor | None = None, workers: int =
 
 
 def search(request: Request, skeleton: Skeleton, executor: Executor | None = None, workers: int = 1) -> Iterator[Block]:
-    """All connected diagrams of one skeleton that the request admits."""
+    """All connected diagrams of one skeleton that the request admits; raises RequestError if it is too large."""
+    if len(skeleton) > MAX_NODES:
+        raise RequestError(f"{request}: {len(skeleton)} nodes in one connected diagram; at most {MAX_NODES} are possible")
     if not skeleton.vertices and (request.amputated or len(skeleton) != 2):
         return
     if executor is None:
@@ -126,12 +149,14 @@ def _advance(task: _Task, last_row: int) -> Iterator[tuple[np.ndarray, np.ndarra
     state = new_state(table.tables)
     prefix = np.frombuffer(task.prefix, np.uint16) if task.prefix else np.zeros(1, np.uint16)
     load_prefix(table.tables, state, prefix, task.rows)
+    block = FIRST_BLOCK
     while not state.position[2]:
         # allocated anew: what was handed out stays as it is
-        codes, sizes = np.zeros((BLOCK, width), np.uint16), np.ones((BLOCK, count), np.int64)
+        codes, sizes = np.zeros((block, width), np.uint16), np.ones((block, count), np.int64)
         written = advance(table.tables, rules(task.request, task.skeleton), state, task.rows, last_row, codes, sizes)
         if written:
             yield codes[:written], sizes[:written]
+        block = min(2 * block, BLOCK)
 
 
 def rules(request: Request, skeleton: Skeleton) -> Rules:
@@ -224,8 +249,9 @@ class _Finder:
         return Skeleton(self.request.model, piece.legs, chosen)
 
     def _search(self, piece: _Piece) -> Iterator[Part]:
-        for block in search(self.request, self._skeleton(piece)):
-            yield from block.parts()
+        for skeleton in _by_index_lines(self._skeleton(piece)):
+            for block in search(self.request, skeleton):
+                yield from block.parts()
 
     def _exists(self, piece: _Piece) -> bool:
         return next(self._search(piece), None) is not None

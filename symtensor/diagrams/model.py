@@ -230,7 +230,8 @@ class Model:
         index = {f.name: f.index for f in self.fields if f.index is not None}
         for p in self.propagators:
             if index.get(p.first) != index.get(p.second):
-                raise ModelError(f"propagator {p.name} joins a field with index {index.get(p.first)!r} to one with {index.get(p.second)!r}")
+                one, other = index.get(p.first), index.get(p.second)
+                raise ModelError(f"propagator {p.name} joins a field with index {one!r} to one with {other!r}")
         for v in self.vertices:
             for symbol, count in Counter(index[name] for name in v.legs if name in index).items():
                 if count != 2:

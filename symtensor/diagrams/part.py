@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from symtensor.diagrams.errors import DiagramError
+from symtensor.diagrams.flow import index_loops
 from symtensor.diagrams.graph import Graph, Leg, Line, Node
+from symtensor.diagrams.index_lines import index_fields
 from symtensor.diagrams.kernel.skeleton import Skeleton
 from symtensor.diagrams.kernel.tables import SkeletonTables, tables
 from symtensor.diagrams.model import Model, Vertex
@@ -92,13 +94,28 @@ def skeleton_of(graph: Graph, nodes: Sequence[int]) -> tuple[Skeleton, list[int]
     legs = [n for n in nodes if graph.nodes[n].is_leg]
     legs.sort(key=lambda n: (place[graph.nodes[n].name], len(graph.nodes[n].label or ""), graph.nodes[n].label or ""))
     kinds = _vertices_by_name(graph, [n for n in nodes if not graph.nodes[n].is_leg])
-    vertices = sorted(kinds, key=lambda n: _vertex_place(model, kinds[n]))
+    lengths = _index_lengths(graph, kinds) if index_fields(model) else dict.fromkeys(kinds, -1)
+    vertices = sorted(kinds, key=lambda n: (_vertex_place(model, kinds[n]), lengths[n]))
     part = set(nodes)
     amputated = any(line.propagator is None for line in graph.lines if line.start in part)
     skeleton = Skeleton(
-        model, tuple(Leg(graph.nodes[n].name, graph.nodes[n].label) for n in legs), tuple(kinds[n] for n in vertices), amputated
-    )
+        model, tuple(Leg(graph.nodes[n].name, graph.nodes[n].label) for n in legs), tuple(kinds[n] for n in vertices), amputated,
+        tuple(lengths[n] for n in vertices) if index_fields(model) else (),
+    )  # fmt: skip
     return skeleton, legs + vertices
+
+
+def _index_lengths(graph: Graph, vertices: Collection[int]) -> dict[int, int]:
+    """Length of the closed index loop that each vertex lies on, 0 on a line between legs, -1 without an index."""
+    fields = index_fields(graph.model)
+    on_line = {node for line in graph.lines if line.fields[0] in fields for node in (line.start, line.end)}
+    lengths = {node: 0 if node in on_line else -1 for node in vertices}
+    for loop in index_loops(graph):
+        for line in loop:
+            for node in (graph.lines[line].start, graph.lines[line].end):
+                if node in lengths:
+                    lengths[node] = len(loop)
+    return lengths
 
 
 def _vertex_place(model: Model, vertex: Vertex) -> tuple[object, ...]:

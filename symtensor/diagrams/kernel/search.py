@@ -11,6 +11,9 @@ from symtensor.diagrams.kernel.pruning import row_stands
 
 __all__ = ["advance", "load_prefix"]
 
+#: Places tried before control goes back, so that a long search can be interrupted.
+STEPS = 5_000_000
+
 
 @jit
 def _open_row(tables, same, entries, left, capacity, row):
@@ -57,7 +60,8 @@ def _store(loops, entries, orbits, code, sizes):
 
 @jit
 def advance(tables, rules, state, first_row, last_row, codes, sizes):
-    """Write canonical diagrams (upper triangles, row by row) and their orbit sizes until the block is full or all are found.
+    """Write canonical diagrams (upper triangles, row by row) and their orbit sizes until the block is full, all are found, or
+    `STEPS` places have been tried.
 
     Rows before `first_row` stay as they are; a diagram is complete when row `last_row` is (the last one, or an earlier one to
     get the prefixes that independent searches go on from). Returns how many were written; state.position[2] is 1 when the
@@ -67,9 +71,10 @@ def advance(tables, rules, state, first_row, last_row, codes, sizes):
     entries, loops, left, same, neighbours = state.entries, state.loops, state.left, state.same, state.neighbours
     choice, capacity, settled, orders = state.choice, state.capacity, state.settled, state.orders
     tried, parent, orbits = state.tried, state.parent, state.orbits
-    count, written = left.shape[0], 0
+    count, written, steps = left.shape[0], 0, 0
     row, column, finished = state.position[0], state.position[1], state.position[2]
-    while not finished and written < codes.shape[0]:
+    while not finished and written < codes.shape[0] and steps < STEPS:
+        steps += 1
         lift(self_uses, transposed, uses, entries, loops, left, neighbours, row, column)
         if row == column:
             placed = place_self_loops(tables, same, choice, loops, left, capacity, row)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 
+from symtensor.diagrams.errors import RequestError
 from symtensor.diagrams.kernel.skeleton import Skeleton, Slot, joinings
 from symtensor.diagrams.kernel.state import Tables
 
@@ -18,6 +20,8 @@ __all__ = ["Restrictions", "SkeletonTables", "tables"]
 Vector = tuple[int, ...]
 Key = TypeVar("Key")
 AMPUTATED_BIT = 61
+#: Entries are stored in two bytes; those of all pairs of classes together must fit.
+MAX_ENTRIES = 8000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,12 @@ def tables(skeleton: Skeleton, restrictions: Restrictions = Restrictions()) -> S
     blocks = _blocks(skeleton)
     legs = skeleton.legs_at
     slots, ends = skeleton.slots, [(slot.here, slot.there) for slot in skeleton.slots]
-    pairs = {(a, b): list(joinings(ends, list(legs[x]), list(legs[y]))) for a, x in blocks for b, y in blocks if a <= b}
+    pairs = {(a, b): _listable(joinings(ends, list(legs[x]), list(legs[y]))) for a, x in blocks for b, y in blocks if a <= b}
     selves = {a: _own(skeleton, legs[x]) for a, x in blocks}
     known = {vector for vectors in pairs.values() for vector in vectors}
     entries = _numbered([*known, *(_turned(vector, slots) for vector in known), (0,) * len(slots)])
+    if len(entries) >= 1 << 16:
+        raise RequestError(f"the vertices of this request can be joined in {len(entries)} ways, more than can be numbered")
     self_entries = _numbered([*(v for vectors in selves.values() for v in vectors), (0,) * len(skeleton.self_ends)])
     allowed = _Allowed(skeleton, restrictions)
     chosen = {(a, b): [v for v in pairs[a, b] if allowed.pair(v, blocks[a][1], blocks[b][1])] for a, b in pairs}
@@ -71,7 +77,17 @@ def _blocks(skeleton: Skeleton) -> list[tuple[int, int]]:
 def _own(skeleton: Skeleton, legs: Vector) -> list[Vector]:
     """All self-loops that the legs of a node allow."""
     left = list(legs)
-    return list(joinings(skeleton.self_ends, left, left))
+    return _listable(joinings(skeleton.self_ends, left, left))
+
+
+def _listable(vectors: Iterator[Vector]) -> list[Vector]:
+    listed = list(islice(vectors, MAX_ENTRIES + 1))
+    if len(listed) > MAX_ENTRIES:
+        raise RequestError(
+            f"two vertices of this model can be joined in more than {MAX_ENTRIES} ways; use vertices with fewer legs, or fewer "
+            "propagators between their fields"
+        )
+    return listed
 
 
 def _turned(vector: Vector, slots: tuple[Slot, ...]) -> Vector:

@@ -1,0 +1,46 @@
+"""Index lines: how the vertices of a diagram can be shared out to lines between legs and to closed loops of given lengths.
+
+Which index line a vertex lies on, and how long it is, are invariants of a diagram. Fixing them before the search splits it into
+classes of their own, each with a known number of closed loops.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from symtensor.diagrams.model import Model, Vertex
+
+__all__ = ["closed_loops", "index_fields", "shares"]
+
+
+def index_fields(model: Model) -> frozenset[str]:
+    """The fields that carry the index; empty if the model has none, or several (their lines are then not told apart here)."""
+    symbols = {f.index for f in model.fields if f.index is not None}
+    return frozenset(f.name for f in model.fields if f.index is not None) if len(symbols) == 1 else frozenset()
+
+
+def shares(model: Model, vertices: tuple[Vertex, ...], index_legs: int) -> Iterator[tuple[int, ...]]:
+    """For the given vertices (equal ones next to each other) all tuples of lengths of their index lines.
+
+    Length 0 is a line between legs, -1 stands at vertices without the index. Each tuple is increasing over equal vertices. The
+    number of vertices on loops of length l is a multiple of l.
+    """
+    fields = index_fields(model)
+    groups = [(vertex, len(list(same))) for vertex, same in itertools.groupby(vertices)]
+    indexed = [any(name in fields for name in vertex.legs) for vertex, _ in groups]
+    total = sum(number for (_, number), on in zip(groups, indexed) if on)
+    lengths = ([0] if index_legs else []) + list(range(1, total + 1))
+    choices = [
+        list(itertools.combinations_with_replacement(lengths, number)) if on else [(-1,) * number]
+        for (_, number), on in zip(groups, indexed)
+    ]
+    for chosen in itertools.product(*choices):
+        flat = tuple(length for part in chosen for length in part)
+        if all(length < 1 or flat.count(length) % length == 0 for length in set(flat)):
+            yield flat
+
+
+def closed_loops(lengths: tuple[int, ...]) -> int:
+    """Number of closed index loops, from the length of the line that each vertex lies on."""
+    return sum(lengths.count(length) // length for length in set(lengths) if length > 0)

@@ -1,0 +1,258 @@
+"""The proof that an enumeration is complete: every diagram belongs, none is repeated, and the weights add up exactly.
+
+The sum of 1/|Aut| over a class is known without diagrams (`weights`: moments, logarithm, Legendre transform, the inverse of the
+normal ordered vertex operator for causal theories, polynomials in N for index loops), for each set of vertices by itself where
+there are few kinds of them. Weights are positive, so a missing, foreign or repeated diagram, or a wrong symmetry factor, leaves a
+difference. Numbers of all and of connected diagrams are checked by Burnside's lemma as well.
+
+Classes whose weight has no such series (the rule for vertices non-local in time, no self-energies, a predicate of the user's,
+bounds on orders carried by lines) are checked inside a larger class that has one: that class is enumerated and proved, and the
+predicates of `properties`, which know nothing of the search, pick from it what must be there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from symtensor.diagrams import properties
+from symtensor.diagrams.contents import contents
+from symtensor.diagrams.diagram import Diagram
+from symtensor.diagrams.dressed import one_over_n_order
+from symtensor.diagrams.errors import IncompleteError
+from symtensor.diagrams.model import Model
+from symtensor.diagrams.request import Request
+
+if TYPE_CHECKING:
+    from symtensor.diagrams.collection import DiagramSet
+
+__all__ = ["Verification", "belongs", "verify"]
+
+Grade = tuple[int, ...]
+#: With at most this many kinds of vertices each set of vertices is proved by itself, otherwise each loop order.
+KINDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was proved: number and weight of the diagrams, and the checks that they passed."""
+
+    request: str
+    count: int
+    weight: Fraction
+    checks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.request}: {self.count} diagrams of weight {self.weight}", *(f"  - {c}" for c in self.checks)])
+
+
+def verify(diagram_set: DiagramSet, diagrams: Iterable[Diagram]) -> Verification:
+    """Check `diagrams` against the class that `diagram_set` asks for; raises IncompleteError saying what disagrees."""
+    request = diagram_set.request
+    found = _distinct_members(request, diagrams)
+    checks = [f"{len(found)} distinct diagrams, each with the legs, vertices, orders and class asked for"]
+    wider = _wider(request)
+    if wider is None:
+        checks += _check_weights(request, found)
+        checks += _check_number(request, found)
+    else:
+        from symtensor.diagrams.collection import DiagramSet
+
+        every = list(DiagramSet(wider, diagram_set.executor))
+        checks += verify(DiagramSet(wider, diagram_set.executor), every).checks[1:]
+        _check_same(request, set(found), {diagram for diagram in every if belongs(request, diagram)})
+        checks.append(f"exactly the {len(found)} of {len(every)} diagrams of the class \"{wider}\" that pass the predicates")
+    return Verification(str(request), len(found), sum((d.weight for d in found), Fraction(0)), tuple(checks))
+
+
+def _distinct_members(request: Request, diagrams: Iterable[Diagram]) -> dict[Diagram, None]:
+    found: dict[Diagram, None] = {}
+    for diagram in diagrams:
+        if diagram in found:
+            raise IncompleteError(f"{request}: {diagram.canonical!r} is listed twice")
+        if not belongs(request, diagram):
+            raise IncompleteError(f"{request}: {diagram.canonical!r} does not belong to this class")
+        found[diagram] = None
+    return found
+
+
+def belongs(request: Request, diagram: Diagram) -> bool:
+    """Does a diagram answer the request? Judged by `properties`, not by how it was found."""
+    graph = diagram.graph
+    legs = Counter((graph.nodes[i].name, graph.nodes[i].label) for i in graph.legs)
+    if diagram.model != request.model or legs != Counter((leg.field, leg.label) for leg in request.legs):
+        return False
+    if any((line.propagator is None) != request.amputated for line in graph.lines if graph.nodes[line.start].is_leg):
+        return False
+    if request.kind == "connected" and not properties.is_connected(graph):
+        return False
+    if request.kind == "1pi" and not properties.is_1pi(graph, request.irreducible):
+        return False
+    if request.loops is not None and graph.loops != request.loops:
+        return False
+    counted = diagram.orders
+    if any(not low <= counted.get(name, 0) <= high for name, (low, high) in request.orders):
+        return False
+    return properties.obeys(graph, request.causality) and _passes_filters(request, diagram) and _is_dressed(request, diagram)
+
+
+def _passes_filters(request: Request, diagram: Diagram) -> bool:
+    graph = diagram.graph
+    return not (
+        (request.no_self_loops and properties.self_loops(graph))
+        or (request.no_tadpoles and properties.has_tadpole(graph))
+        or (request.no_snails and (properties.has_snail(graph) or properties.has_tadpole(graph)))
+        or (request.no_self_energies and properties.has_self_energy(graph))
+        or (request.where is not None and not request.where(diagram))
+    )
+
+
+def _is_dressed(request: Request, diagram: Diagram) -> bool:
+    if request.dressed is None:
+        return True
+    short = any(len(loop) < 3 for loop in properties.index_loops(diagram.graph))
+    return not short and one_over_n_order(diagram.graph) == request.dressed
+
+
+def _wider(request: Request) -> Request | None:
+    """A larger class whose weight is known, or None if the request's own is."""
+    lines = any(name in p.orders for p in request.model.propagators for name, _ in request.orders)
+    if lines and request.loops is None:
+        raise IncompleteError(
+            f"{request}: orders that lines carry are the only bounds, so that no class with a known weight contains this one "
+            "and is finite; bound loops or an order that vertices carry as well"
+        )
+    wider = replace(
+        request, where=None, no_self_energies=False, causality="none" if request.causality == "nonlocal" else request.causality,
+        orders=() if lines else request.orders,
+    )  # fmt: skip
+    if request.dressed is not None:
+        wider = replace(wider, no_self_loops=False, no_tadpoles=False, no_snails=False, irreducible=None)
+    return None if wider == request else wider
+
+
+def _check_same(request: Request, found: set[Diagram], right: set[Diagram]) -> None:
+    for missing in right - found:
+        raise IncompleteError(f"{request}: {len(right - found)} diagrams are missing, for example {missing.canonical!r}")
+    for foreign in found - right:
+        raise IncompleteError(f"{request}: {foreign.canonical!r} does not belong, or has a wrong symmetry factor")
+
+
+# --- weights --------------------------------------------------------------------------------------------------------
+
+
+def _check_weights(request: Request, found: Iterable[Diagram]) -> list[str]:
+    expected, grade, text = _dressed_weights(request) if request.dressed is not None else _weights(request)
+    sums: dict[Grade, Fraction] = defaultdict(Fraction)
+    for diagram in found:
+        sums[grade.of(diagram)] += diagram.weight
+    for key in sorted({*expected, *sums}):
+        right, got = expected.get(key, Fraction(0)), sums.get(key, Fraction(0))
+        if right != got:
+            raise IncompleteError(
+                f"{request}: the weights of {grade.name(key)} add up to {got}, but the generating function says {right}: "
+                f"{'diagrams are missing' if got < right else 'there are too many diagrams'}, or a symmetry factor is wrong"
+            )
+    return [text]
+
+
+@dataclass(frozen=True)
+class _Grading:
+    """How diagrams are sorted before their weights are compared."""
+
+    vertices: tuple[str, ...]
+    by_vertex: bool
+    index_loops: bool
+    dressed: bool = False
+
+    def of(self, diagram: Diagram) -> Grade:
+        loops = (len(diagram.index_loops),) if self.index_loops else ()
+        if self.dressed:
+            return (one_over_n_order(diagram.graph), *loops)
+        counts = diagram.vertex_counts
+        return (*(counts.get(name, 0) for name in self.vertices), *loops) if self.by_vertex else (diagram.loops, *loops)
+
+    def name(self, grade: Grade) -> str:
+        loops = f", {grade[-1]} index loops" if self.index_loops else ""
+        if self.dressed:
+            return f"order {grade[0]} in 1/N{loops}"
+        if not self.by_vertex:
+            return f"{grade[0]} loops{loops}"
+        return (", ".join(f"{n} {v}" for n, v in zip(grade, self.vertices)) or "no vertex") + loops
+
+
+def _weights(request: Request) -> tuple[Mapping[Grade, Fraction], _Grading, str]:
+    """Exact weights of the contents of a request."""
+    from symtensor.diagrams.weights import weight_series
+
+    allowed = contents(request)
+    kinds = {vertex.name: vertex for content in allowed for vertex, _ in content}
+    by_vertex = len(kinds) <= KINDS or request.loops is None
+    grading = _Grading(tuple(kinds), by_vertex, any(f.index for f in request.model.fields))
+    if by_vertex:
+        numbers = [{vertex.name: n for vertex, n in content} for content in allowed]
+        grades = {name: tuple(int(name == other) for other in kinds) for name in kinds}
+        bound = tuple(max((content.get(name, 0) for content in numbers), default=0) for name in kinds)
+        wanted = {tuple(content.get(name, 0) for name in kinds) for content in numbers}
+    else:
+        grades = {name: (vertex.valence - 2,) for name, vertex in kinds.items()}
+        order = 2 * ((request.loops or 0) - 1) + len(request.legs)
+        bound, wanted = (order,), {(order,)}
+    model = replace(request.model, vertices=tuple(kinds.values()), families=())
+    series = weight_series(
+        model, request.leg_counts, kind=request.kind, causality=_rule(model, request), grading=grades, bound=bound,
+        labelled=request.labelled, no_self_loops=request.no_self_loops, no_tadpoles=request.no_tadpoles,
+        no_snails=request.no_snails, by_index_loops=grading.index_loops, bridges=request.irreducible,
+    )  # fmt: skip
+    expected = {key: value for key, value in series.items() if key[: len(bound)] in wanted}
+    if not by_vertex:
+        expected = {(request.loops or 0, *key[1:]): value for key, value in expected.items()}
+    each = "each set of vertices" if by_vertex else "the loop order"
+    return expected, grading, f"the weights of {each} add up to the coefficients of the zero-dimensional generating function"
+
+
+def _rule(model: Model, request: Request) -> str:
+    return "local" if request.causality == "local" else "none"
+
+
+def _dressed_weights(request: Request) -> tuple[Mapping[Grade, Fraction], _Grading, str]:
+    from symtensor.diagrams.weights import dressed_weight_series
+
+    order = request.dressed or 0
+    series = dressed_weight_series(request.model, request.leg_counts, kind=request.kind, order=order)
+    scale = 1 if request.labelled else _leg_permutations(request)
+    expected = {key: value / scale for key, value in series.items() if key[0] == order}
+    text = "the weights at this order in 1/N, by index loops, are those of the effective theory of the dressed line"
+    return expected, _Grading((), False, True, dressed=True), text
+
+
+def _leg_permutations(request: Request) -> int:
+    from math import factorial, prod
+
+    return prod(factorial(number) for number in request.leg_counts.values())
+
+
+def _check_number(request: Request, found: Mapping[Diagram, None]) -> list[str]:
+    """Burnside's lemma, where it counts the class."""
+    if request.kind == "1pi" or request.causality != "none" or request.filters or request.dressed is not None:
+        return []
+    from symtensor.diagrams.weights import burnside_series
+
+    allowed = contents(request)
+    kinds = {vertex.name: vertex for content in allowed for vertex, _ in content}
+    if len(kinds) > KINDS:
+        return []
+    numbers = [{vertex.name: n for vertex, n in content} for content in allowed]
+    grades = {name: tuple(int(name == other) for other in kinds) for name in kinds}
+    bound = tuple(max((content.get(name, 0) for content in numbers), default=0) for name in kinds)
+    model = replace(request.model, vertices=tuple(kinds.values()), families=())
+    series = burnside_series(
+        model, request.leg_counts, kind=request.kind, grading=grades, bound=bound, labelled=request.labelled
+    )
+    right = sum(series.get(tuple(content.get(name, 0) for name in kinds), 0) for content in numbers)
+    if right != len(found):
+        raise IncompleteError(f"{request}: {len(found)} diagrams were found, but Burnside's lemma counts {right}")
+    return ["their number is the one that Burnside's lemma counts"]
