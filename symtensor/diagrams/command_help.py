@@ -37,7 +37,7 @@ orders = { h = 1 }
 EPILOG = (
     """\
 classes (--class)
-  all         all diagrams, disconnected ones and vacuum parts included; with 0 legs the empty diagram counts 1 at L = 1
+  all         all diagrams, also disconnected ones and vacuum parts; with 0 legs the empty diagram counts 1 at L = 1
   connected   one connected part; a leg is a source point joined by a propagator (the bare line is a diagram at L = 0)
   1pi         no internal line is a bridge; legs are amputated fields, and their lines are no bridges; no bare line
   vacuum      connected, without legs
@@ -50,8 +50,9 @@ filters
   --no-self-energies   no connected set of vertices without legs that is joined to the rest by exactly two lines
 
 symmetry factor
-  |Aut|, an integer: permutations of vertices (legs keep their labels) x m! for m parallel lines x m! 2^m for m self-loops
-  that join legs of the same field. Vertices carry g / (factorials of their leg numbers); a diagram weighs 1/|Aut|.
+  |Aut|, an integer: permutations of vertices (legs keep their labels) x m! for m parallel lines x m! 2^m for m
+  self-loops that join legs of the same field. Vertices carry g / (factorials of their leg numbers); the weight is
+  1/|Aut|.
 
 response fields
   A response line runs from xt (earlier) to x (later). --causality local drops diagrams with a closed loop of response

@@ -207,7 +207,9 @@ def _bounds(model: Model, name: str, value: Any) -> tuple[int, int]:
 def _check_loops(kind: str, loops: int | None, n_legs: int, bounds: Collection[object], dressed: int | None) -> None:
     if dressed is not None:
         if loops is not None or bounds:
-            raise RequestError("a dressed request is ordered by 1/N (order=..); it takes no loops and no other bounds")
+            raise RequestError("a dressed request is ordered by 1/N (dressed=..); it takes no loops and no other bounds")
+        if kind == "all":
+            raise RequestError("a dressed request is for connected or 1pi diagrams: disconnected ones have no leading order")
         if isinstance(dressed, bool) or not isinstance(dressed, int) or dressed < 0:
             raise RequestError(f"order {dressed!r} in 1/N: it must be an integer, 0 or more")
         return

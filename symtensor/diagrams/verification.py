@@ -16,14 +16,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from symtensor.diagrams import properties
 from symtensor.diagrams.contents import contents
 from symtensor.diagrams.diagram import Diagram
 from symtensor.diagrams.dressed import one_over_n_order
 from symtensor.diagrams.errors import IncompleteError
-from symtensor.diagrams.model import Model
 from symtensor.diagrams.request import Request
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def _wider(request: Request) -> Request | None:
         orders=() if lines else request.orders,
     )  # fmt: skip
     if request.dressed is not None:
-        wider = replace(wider, no_self_loops=False, no_tadpoles=False, no_snails=False, irreducible=None)
+        wider = replace(wider, no_self_loops=False, no_snails=False, irreducible=None)
     return None if wider == request else wider
 
 
@@ -203,7 +202,7 @@ def _weights(request: Request) -> tuple[Mapping[Grade, Fraction], _Grading, str]
         bound, wanted = (order,), {(order,)}
     model = replace(request.model, vertices=tuple(kinds.values()), families=())
     series = weight_series(
-        model, request.leg_counts, kind=request.kind, causality=_rule(model, request), grading=grades, bound=bound,
+        model, request.leg_counts, kind=request.kind, causality=request.causality, grading=grades, bound=bound,
         labelled=request.labelled, no_self_loops=request.no_self_loops, no_tadpoles=request.no_tadpoles,
         no_snails=request.no_snails, by_index_loops=grading.index_loops, bridges=request.irreducible,
     )  # fmt: skip
@@ -214,30 +213,27 @@ def _weights(request: Request) -> tuple[Mapping[Grade, Fraction], _Grading, str]
     return expected, grading, f"the weights of {each} add up to the coefficients of the zero-dimensional generating function"
 
 
-def _rule(model: Model, request: Request) -> str:
-    return "local" if request.causality == "local" else "none"
-
-
 def _dressed_weights(request: Request) -> tuple[Mapping[Grade, Fraction], _Grading, str]:
     from symtensor.diagrams.weights import dressed_weight_series
 
     order = request.dressed or 0
-    series = dressed_weight_series(request.model, request.leg_counts, kind=request.kind, order=order)
-    scale = 1 if request.labelled else _leg_permutations(request)
-    expected = {key: value / scale for key, value in series.items() if key[0] == order}
+    series = dressed_weight_series(
+        request.model, request.leg_counts, kind=_connected_kind(request), order=order, labelled=request.labelled,
+        no_tadpoles=request.no_tadpoles,
+    )  # fmt: skip
+    expected = {key: value for key, value in series.items() if key[0] == order}
     text = "the weights at this order in 1/N, by index loops, are those of the effective theory of the dressed line"
     return expected, _Grading((), False, True, dressed=True), text
 
 
-def _leg_permutations(request: Request) -> int:
-    from math import factorial, prod
-
-    return prod(factorial(number) for number in request.leg_counts.values())
+def _connected_kind(request: Request) -> Literal["connected", "1pi"]:
+    return "1pi" if request.amputated else "connected"
 
 
 def _check_number(request: Request, found: Mapping[Diagram, None]) -> list[str]:
     """Burnside's lemma, where it counts the class."""
-    if request.kind == "1pi" or request.causality != "none" or request.filters or request.dressed is not None:
+    kind = request.kind
+    if kind == "1pi" or request.causality != "none" or request.filters or request.dressed is not None:
         return []
     from symtensor.diagrams.weights import burnside_series
 
@@ -250,7 +246,7 @@ def _check_number(request: Request, found: Mapping[Diagram, None]) -> list[str]:
     bound = tuple(max((content.get(name, 0) for content in numbers), default=0) for name in kinds)
     model = replace(request.model, vertices=tuple(kinds.values()), families=())
     series = burnside_series(
-        model, request.leg_counts, kind=request.kind, grading=grades, bound=bound, labelled=request.labelled
+        model, request.leg_counts, kind=kind, grading=grades, bound=bound, labelled=request.labelled
     )
     right = sum(series.get(tuple(content.get(name, 0) for name in kinds), 0) for content in numbers)
     if right != len(found):
