@@ -1,12 +1,11 @@
 """The proof that an enumeration is complete: every diagram belongs, none is repeated, and the weights add up exactly.
 
 The sum of 1/|Aut| over a class is known without diagrams (`weights`: moments, logarithm, Legendre transform, the inverse of the
-normal ordered vertex operator for causal theories, polynomials in N for index loops), for each set of vertices by itself where
+normal ordered vertex operator for causal theories, cancelling vertices for those non-local in time, polynomials in N), for each set of vertices by itself where
 there are few kinds of them. Weights are positive, so a missing, foreign or repeated diagram, or a wrong symmetry factor, leaves a
 difference. Numbers of all and of connected diagrams are checked by Burnside's lemma as well.
 
-Classes whose weight has no such series (the rule for vertices non-local in time, no self-energies, a predicate of the user's,
-bounds on orders carried by lines) are checked inside a larger class that has one: that class is enumerated and proved, and the
+Classes whose weight has no such series (no self-energies, a predicate of the user's, bounds on orders carried by lines) are checked inside a larger class that has one: that class is enumerated and proved, and the
 predicates of `properties`, which know nothing of the search, pick from it what must be there.
 """
 
@@ -124,10 +123,7 @@ def _wider(request: Request) -> Request | None:
             f"{request}: orders that lines carry are the only bounds, so that no class with a known weight contains this one "
             "and is finite; bound loops or an order that vertices carry as well"
         )
-    wider = replace(
-        request, where=None, no_self_energies=False, causality="none" if request.causality == "nonlocal" else request.causality,
-        orders=() if lines else request.orders,
-    )  # fmt: skip
+    wider = replace(request, where=None, no_self_energies=False, orders=() if lines else request.orders)
     if request.dressed is not None:
         wider = replace(wider, no_self_loops=False, no_snails=False, irreducible=None)
     return None if wider == request else wider
@@ -190,7 +186,10 @@ def _weights(request: Request) -> tuple[Mapping[Grade, Fraction], _Grading, str]
     allowed = contents(request)
     kinds = {vertex.name: vertex for content in allowed for vertex, _ in content}
     by_vertex = len(kinds) <= KINDS or request.loops is None
-    grading = _Grading(tuple(kinds), by_vertex, any(f.index for f in request.model.fields))
+    indexed = [f for f in request.model.fields if f.index]
+    # loops through lines of several propagators (response fields with an index) have weights, but are not told apart
+    joined = {p.name for p in request.model.propagators if any(f.name in (p.first, p.second) for f in indexed)}
+    grading = _Grading(tuple(kinds), by_vertex, len(joined) == 1)
     if by_vertex:
         numbers = [{vertex.name: n for vertex, n in content} for content in allowed]
         grades = {name: tuple(int(name == other) for other in kinds) for name in kinds}

@@ -122,8 +122,18 @@ class _Count:
     def _fits(self, length: int) -> bool:
         return any(divides([length * g for g in grade], self.bound) for grade, _ in self.vertices)
 
+    @cached_property
+    def _factors(self) -> dict[int, dict[Grade, dict[Monomial, Fraction]]]:
+        """What `_vertices_of` found, for other numbers of legs."""
+        return {}
+
     def _vertices_of(self, length: int) -> dict[Grade, dict[Monomial, Fraction]]:
         """exp of (1/i) sum_v t^(i grade) prod h: the vertices that a permutation moves in cycles of `length`."""
+        if length not in self._factors:
+            self._factors[length] = self._product(length)
+        return self._factors[length]
+
+    def _product(self, length: int) -> dict[Grade, dict[Monomial, Fraction]]:
         out = _one(self.bound)
         for grade, legs in self.vertices:
             for monomial, value in _complete_product(legs, length).items():

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import cache
 from math import comb, factorial, perm
+from operator import add
 
 __all__ = ["Contraction", "Poly", "Powers", "contract", "index_contract", "star"]
 
@@ -41,15 +42,21 @@ def contract(poly: Poly, line: Contraction, sign: int = 1) -> Poly:
     for key, value in poly.items():
         a, b = key[first], key[second]
         for lines in range((a // 2 if first == second else min(a, b)) + 1):
-            ways = _pairings(a, lines) if first == second else comb(a, lines) * comb(b, lines) * factorial(lines)
+            ways = _pairings(a, lines) if first == second else _matchings(a, b, lines)
             target = _moved(key, ((first, -lines), (second, -lines)))
-            out[target] = out.get(target, Fraction(0)) + value * ways * sign**lines
+            term = value * (ways * sign**lines) if lines else value
+            out[target] = out[target] + term if target in out else term
     return {k: c for k, c in out.items() if c}
 
 
 @cache
 def _pairings(legs: int, lines: int) -> int:
     return perm(legs, 2 * lines) // (factorial(lines) * 2**lines)
+
+
+@cache
+def _matchings(legs: int, others: int, lines: int) -> int:
+    return comb(legs, lines) * comb(others, lines) * factorial(lines)
 
 
 def index_contract(poly: Poly, line: Contraction, sign: int = 1) -> Poly:
@@ -100,9 +107,11 @@ def star(later: Poly, earlier: Poly, lines: tuple[Contraction, ...]) -> Poly:
     out: Poly = {}
     for ka, ca in later.items():
         for kb, cb in earlier.items():
+            value = ca * cb
             for ra, rb, ways in _joined(ka, kb, lines):
-                key = tuple(a + b for a, b in zip(ra, rb))
-                out[key] = out.get(key, Fraction(0)) + ca * cb * ways
+                key = tuple(map(add, ra, rb))
+                term = value * ways if ways != 1 else value
+                out[key] = out[key] + term if key in out else term
     return {k: c for k, c in out.items() if c}
 
 
@@ -112,6 +121,6 @@ def _joined(later: Powers, earlier: Powers, lines: tuple[Contraction, ...]) -> I
         return
     x, xt = lines[0]
     for number in range(min(later[x], earlier[xt]) + 1):
-        ways = comb(later[x], number) * comb(earlier[xt], number) * factorial(number)
+        ways = _matchings(later[x], earlier[xt], number)
         for a, b, more in _joined(_moved(later, ((x, -number),)), _moved(earlier, ((xt, -number),)), lines[1:]):
             yield a, b, ways * more
