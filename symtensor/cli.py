@@ -1,4 +1,4 @@
-"""The command line: `symtensor run NAME [options]`, `symtensor derivations`.
+"""The command line: `symtensor run NAME [options]`, `symtensor derivations`, `symtensor diagrams MODEL [options]`.
 
 This module owns the process: it alone enables 64-bit floats, and it turns errors addressed to the user into one
 message and exit status 2. Anything else is a defect and keeps its traceback (status 1). Interrupts end with 130.
@@ -22,9 +22,12 @@ from symtensor.derivation.output import PARAMETERS_NAME, stored_parameters
 from symtensor.derivation.registry import Registry, derivations, find
 from symtensor.derivation.settings import Option, OptionError, RunContext, RunResult, Settings, command_line
 
-USAGE = """usage: symtensor run NAME [options]     derive, generate, evaluate, simulate, compare, report
-       symtensor run NAME --help        its options, with defaults and examples
-       symtensor derivations            the derivations there are
+USAGE = """usage: symtensor run NAME [options]         derive, generate, evaluate, simulate, compare, report
+       symtensor run NAME --help            its options, with defaults and examples
+       symtensor derivations                the derivations there are
+       symtensor diagrams MODEL [options]   enumerate Feynman diagrams: count, list, draw, verify
+       symtensor diagrams --help            models, classes, filters, model files, examples
+       symtensor verify DATA.csv --claim F  measured norms against a claimed stochastic bound: a verdict with its limits
        symtensor --version
 """
 
@@ -39,8 +42,10 @@ start here
       The default run: real images through a wide random network. Under two minutes on two cores.
   symtensor run resnet-kernel --kernel 2.0 --c-w 2 --dt 0.0025 --depth 800 --samples 0 --out out/theory
       Theory alone, for one input of variance 2.
+  symtensor diagrams phi4 --legs 2 --loops 3 --class 1pi --out out/phi4
+      Feynman diagrams with symmetry factors, and their pictures.
 
-what comes out (in the folder named by --out)
+what comes out of run (in the folder named by --out)
   report.html        read this: equations, assumptions, checks, tables, plots; opens offline in any browser
   summary.json       all numbers, for programs
   results.nc         all arrays with named axes (NetCDF; xarray.open_dataset reads it)
@@ -53,6 +58,7 @@ exit status
 
 from Python
   import symtensor; symtensor.derivations(); symtensor.expect("tanh", 2.0); symtensor.citation()
+  from symtensor.diagrams import enumerate_diagrams
 """
 )
 
@@ -122,7 +128,13 @@ def _dispatch(arguments: list[str]) -> int:
         return _list(rest)
     if command == "run":
         return _run(rest)
-    raise UsageError(f"unknown command {command!r}; there are: run, derivations, --version, --help")
+    if command == "diagrams":
+        return _diagrams(rest)
+    if command == "verify":
+        from symtensor.verify.command import main as verify
+
+        return verify(rest)
+    raise UsageError(f"unknown command {command!r}; there are: run, derivations, diagrams, verify, --version, --help")
 
 
 def _list(rest: list[str]) -> int:
@@ -137,6 +149,15 @@ def _listing(registry: Registry) -> str:
     lines = [f"  {name:<{width}}  {value.summary or value.title}" for name, value in registry.items()]
     lines += [f"  (not importable: {module}: {error})" for module, error in registry.broken.items()]
     return "\n".join(lines) if lines else "  no derivation is installed"
+
+
+def _diagrams(rest: list[str]) -> int:
+    from symtensor.diagrams import THEORIES
+    from symtensor.diagrams.command import main as diagrams
+
+    if not rest:
+        raise UsageError(f"which model? There are: {', '.join(THEORIES)}; or a model file (see symtensor diagrams --help)")
+    return diagrams(rest)
 
 
 def _run(rest: list[str]) -> int:

@@ -184,10 +184,13 @@ class DiagramSet:
         request = self.request
         if request.dressed is not None:
             return "" if any(True for _ in skeletons(request)) else "no set of vertices has this order in 1/N with these legs"
+        no_mass = all(vertex.valence > 2 for vertex in request.model.vertices)
+        if request.amputated and request.loops == 0 and len(request.legs) == 2 and no_mass:
+            return "a vertex function needs at least one vertex; the bare line is not 1PI"
         if not self.contents:
             return _why_no_content(request)
-        if request.amputated and all(not content for content in self.contents):
-            return "a vertex function needs at least one vertex; the bare line is not 1PI"
+        if not request.legs and request.kind != "all" and all(not content for content in self.contents):
+            return "only the empty diagram has so few loops and no legs, and it is of class all"
         if request.causality != "none" and not self._has_response_leg():
             if not request.legs:
                 return "vacuum diagrams vanish: every response line would end in a closed loop of response lines (Z = 1)"

@@ -37,6 +37,7 @@ PAGE = """\
 <title>{title}</title>
 <style>
 body {{ font-family: sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #222; background: #fff; }}
+h1 {{ font-size: 1.4em; }}
 main {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(13em, 1fr)); gap: 1em; }}
 figure {{ margin: 0; padding: .6em; border: 1px solid #ddd; border-radius: 4px; }}
 img {{ width: 100%; height: 9em; object-fit: contain; }}

@@ -52,8 +52,9 @@ class Diagram:
         from symtensor.diagrams.canonical import canonical_parts
         from symtensor.diagrams.validation import validate
 
-        validate(graph)
-        return cls(graph.model, canonical_parts(graph))
+        ordered = graph.legs_first()
+        validate(ordered)
+        return cls(graph.model, canonical_parts(ordered))
 
     @classmethod
     def from_json(cls, text: str) -> Diagram:

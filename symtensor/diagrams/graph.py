@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -86,6 +86,15 @@ class Graph:
         if node not in (value.start, value.end):
             raise DiagramError(f"line {line} joins nodes {value.start} and {value.end}, not node {node}")
         return value.end if node == value.start else value.start
+
+    def legs_first(self) -> Graph:
+        """The same graph with the legs' numbers before the vertices'; nodes and lines otherwise in their order."""
+        order = [*self.legs, *self.vertices]
+        if order == list(range(len(self.nodes))):
+            return self
+        place = {node: i for i, node in enumerate(order)}
+        lines = (replace(line, start=place[line.start], end=place[line.end]) for line in self.lines)
+        return Graph(self.model, tuple(self.nodes[node] for node in order), tuple(lines))
 
     @property
     def loops(self) -> int:

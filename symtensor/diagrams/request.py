@@ -56,9 +56,9 @@ class Request:
         return tuple(name for name in FILTERS if getattr(self, name))
 
     def __str__(self) -> str:
-        legs = ", ".join(f"{name}:{count}" for name, count in self.leg_counts.items()) or "no"
-        parts = [f"{self.model.name}: {self.kind} diagrams with {legs} {'' if self.labelled else 'unlabelled '}legs"]
-        parts += [f"{self.loops} loops"] if self.loops is not None else []
+        legs = ", ".join(f"{name}:{count}" for name, count in self.leg_counts.items()) or "none"
+        parts = [f"{self.model.name}: {self.kind} diagrams, {'' if self.labelled else 'unlabelled '}legs {legs}"]
+        parts += [f"loops {self.loops}"] if self.loops is not None else []
         parts += [f"{name} in {low}..{high}" for name, (low, high) in self.orders]
         parts += [f"dressed, order {self.dressed} in 1/N"] if self.dressed is not None else []
         parts += [f"response rule {self.causality}"] if any(f.response for f in self.model.fields) else []
@@ -86,6 +86,8 @@ class Request:
         bounds = tuple(sorted((name, _bounds(model, name, value)) for name, value in (orders or {}).items()))
         _check_loops(kind, loops, len(named), bounds, dressed)
         _check_irreducible(model, kind, irreducible)
+        if dressed is not None and irreducible is not None:
+            raise RequestError("a dressed request is irreducible in all lines or in none; leave irreducible=.. out")
         return cls(
             model, named, chosen, loops, bounds, rule, irreducible=None if irreducible is None else frozenset(irreducible),
             dressed=dressed, where=where, **filters,

@@ -1,19 +1,20 @@
 """The proof that an enumeration is complete: every diagram belongs, none is repeated, and the weights add up exactly.
 
 The sum of 1/|Aut| over a class is known without diagrams (`weights`: moments, logarithm, Legendre transform, the inverse of the
-normal ordered vertex operator for causal theories, cancelling vertices for those non-local in time, polynomials in N), for each set of vertices by itself where
-there are few kinds of them. Weights are positive, so a missing, foreign or repeated diagram, or a wrong symmetry factor, leaves a
-difference. Numbers of all and of connected diagrams are checked by Burnside's lemma as well.
+normal ordered vertex operator for causal theories, cancelling vertices for those non-local in time, polynomials in N), for each
+set of vertices by itself where there are few kinds of them. Weights are positive, so a missing, foreign or repeated diagram, or a
+wrong symmetry factor, leaves a difference. Numbers of all and of connected diagrams are checked by Burnside's lemma as well.
 
-Classes whose weight has no such series (no self-energies, a predicate of the user's, bounds on orders carried by lines) are checked inside a larger class that has one: that class is enumerated and proved, and the
-predicates of `properties`, which know nothing of the search, pick from it what must be there.
+Classes whose weight has no such series (no self-energies, a predicate of the user's, bounds on orders carried by lines) are
+checked inside a larger class that has one: that class is enumerated and proved, and the predicates of `properties`, which know
+nothing of the search, pick from it what must be there.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +23,7 @@ from symtensor.diagrams.contents import contents
 from symtensor.diagrams.diagram import Diagram
 from symtensor.diagrams.dressed import one_over_n_order
 from symtensor.diagrams.errors import IncompleteError
+from symtensor.diagrams.part import Part
 from symtensor.diagrams.request import Request
 
 if TYPE_CHECKING:
@@ -47,33 +49,50 @@ class Verification:
         return "\n".join([f"{self.request}: {self.count} diagrams of weight {self.weight}", *(f"  - {c}" for c in self.checks)])
 
 
+@dataclass
+class _Found:
+    """What a list of diagrams holds, without the diagrams' graphs: distinct parts, and weights by grade."""
+
+    parts: set[tuple[Part, ...]] = field(default_factory=set)
+    weights: dict[Grade, Fraction] = field(default_factory=lambda: defaultdict(Fraction))
+
+    @property
+    def weight(self) -> Fraction:
+        return sum(self.weights.values(), Fraction(0))
+
+
 def verify(diagram_set: DiagramSet, diagrams: Iterable[Diagram]) -> Verification:
     """Check `diagrams` against the class that `diagram_set` asks for; raises IncompleteError saying what disagrees."""
     request = diagram_set.request
-    found = _distinct_members(request, diagrams)
-    checks = [f"{len(found)} distinct diagrams, each with the legs, vertices, orders and class asked for"]
     wider = _wider(request)
     if wider is None:
-        checks += _check_weights(request, found)
-        checks += _check_number(request, found)
+        expected, grade, text = _dressed_weights(request) if request.dressed is not None else _weights(request)
+        found = _read(request, diagrams, grade.of)
+        _check_weights(request, found, expected, grade)
+        checks = (text, *_check_number(request, len(found.parts)))
     else:
         from symtensor.diagrams.collection import DiagramSet
 
-        every = list(DiagramSet(wider, diagram_set.executor))
-        checks += verify(DiagramSet(wider, diagram_set.executor), every).checks[1:]
-        _check_same(request, set(found), {diagram for diagram in every if belongs(request, diagram)})
-        checks.append(f"exactly the {len(found)} of {len(every)} diagrams of the class \"{wider}\" that pass the predicates")
-    return Verification(str(request), len(found), sum((d.weight for d in found), Fraction(0)), tuple(checks))
+        found = _read(request, diagrams, lambda _: ())
+        proof = DiagramSet(wider, diagram_set.executor).verify()
+        every = DiagramSet(wider, diagram_set.executor)
+        _check_same(request, found.parts, {diagram.parts for diagram in every if belongs(request, diagram)})
+        text = f"exactly the {len(found.parts)} of {proof.count} diagrams of the class \"{wider}\" that pass the predicates"
+        checks = (*proof.checks[1:], text)
+    first = f"{len(found.parts)} distinct diagrams, each with the legs, vertices, orders and class asked for"
+    return Verification(str(request), len(found.parts), found.weight, (first, *checks))
 
 
-def _distinct_members(request: Request, diagrams: Iterable[Diagram]) -> dict[Diagram, None]:
-    found: dict[Diagram, None] = {}
-    for diagram in diagrams:
-        if diagram in found:
+def _read(request: Request, diagrams: Iterable[Diagram], grade: Callable[[Diagram], Grade]) -> _Found:
+    found = _Found()
+    for given in diagrams:
+        diagram = Diagram(given.model, given.parts)  # a graph that is made here is not kept with the one given
+        if diagram.parts in found.parts:
             raise IncompleteError(f"{request}: {diagram.canonical!r} is listed twice")
         if not belongs(request, diagram):
             raise IncompleteError(f"{request}: {diagram.canonical!r} does not belong to this class")
-        found[diagram] = None
+        found.parts.add(diagram.parts)
+        found.weights[grade(diagram)] += diagram.weight
     return found
 
 
@@ -125,33 +144,30 @@ def _wider(request: Request) -> Request | None:
         )
     wider = replace(request, where=None, no_self_energies=False, orders=() if lines else request.orders)
     if request.dressed is not None:
-        wider = replace(wider, no_self_loops=False, no_snails=False, irreducible=None)
+        wider = replace(wider, no_self_loops=False, no_snails=False)
     return None if wider == request else wider
 
 
-def _check_same(request: Request, found: set[Diagram], right: set[Diagram]) -> None:
-    for missing in right - found:
-        raise IncompleteError(f"{request}: {len(right - found)} diagrams are missing, for example {missing.canonical!r}")
-    for foreign in found - right:
-        raise IncompleteError(f"{request}: {foreign.canonical!r} does not belong, or has a wrong symmetry factor")
+def _check_same(request: Request, found: set[tuple[Part, ...]], right: set[tuple[Part, ...]]) -> None:
+    for parts in right - found:
+        example = Diagram(request.model, parts).canonical
+        raise IncompleteError(f"{request}: {len(right - found)} diagrams are missing, for example {example!r}")
+    for parts in found - right:
+        example = Diagram(request.model, parts).canonical
+        raise IncompleteError(f"{request}: {example!r} does not belong, or has a wrong symmetry factor")
 
 
 # --- weights --------------------------------------------------------------------------------------------------------
 
 
-def _check_weights(request: Request, found: Iterable[Diagram]) -> list[str]:
-    expected, grade, text = _dressed_weights(request) if request.dressed is not None else _weights(request)
-    sums: dict[Grade, Fraction] = defaultdict(Fraction)
-    for diagram in found:
-        sums[grade.of(diagram)] += diagram.weight
-    for key in sorted({*expected, *sums}):
-        right, got = expected.get(key, Fraction(0)), sums.get(key, Fraction(0))
+def _check_weights(request: Request, found: _Found, expected: Mapping[Grade, Fraction], grade: _Grading) -> None:
+    for key in sorted({*expected, *found.weights}):
+        right, got = expected.get(key, Fraction(0)), found.weights.get(key, Fraction(0))
         if right != got:
             raise IncompleteError(
                 f"{request}: the weights of {grade.name(key)} add up to {got}, but the generating function says {right}: "
                 f"{'diagrams are missing' if got < right else 'there are too many diagrams'}, or a symmetry factor is wrong"
             )
-    return [text]
 
 
 @dataclass(frozen=True)
@@ -229,7 +245,7 @@ def _connected_kind(request: Request) -> Literal["connected", "1pi"]:
     return "1pi" if request.amputated else "connected"
 
 
-def _check_number(request: Request, found: Mapping[Diagram, None]) -> list[str]:
+def _check_number(request: Request, found: int) -> list[str]:
     """Burnside's lemma, where it counts the class."""
     kind = request.kind
     if kind == "1pi" or request.causality != "none" or request.filters or request.dressed is not None:
@@ -248,6 +264,6 @@ def _check_number(request: Request, found: Mapping[Diagram, None]) -> list[str]:
         model, request.leg_counts, kind=kind, grading=grades, bound=bound, labelled=request.labelled
     )
     right = sum(series.get(tuple(content.get(name, 0) for name in kinds), 0) for content in numbers)
-    if right != len(found):
-        raise IncompleteError(f"{request}: {len(found)} diagrams were found, but Burnside's lemma counts {right}")
+    if right != found:
+        raise IncompleteError(f"{request}: {found} diagrams were found, but Burnside's lemma counts {right}")
     return ["their number is the one that Burnside's lemma counts"]

@@ -14,7 +14,7 @@ import networkx as nx
 import pytest
 
 from symtensor.diagrams.edge_string import from_edge_string
-from symtensor.diagrams.errors import ModelError, RequestError
+from symtensor.diagrams.errors import DiagramError, ModelError, RequestError
 from symtensor.diagrams.graph import Graph, Line, Node
 from symtensor.diagrams.model import Field, Model, Propagator, Vertex
 from symtensor.diagrams.properties import (
@@ -266,7 +266,7 @@ def test_index_loops_and_open_lines() -> None:
 
 
 def test_index_lines_that_are_not_defined() -> None:
-    with pytest.raises(ModelError, match="has 4 legs with index 'N'.*auxiliary field"):
+    with pytest.raises(ModelError, match=r"has 4 legs with index 'N'.*auxiliary field"):
         Model("o4", (Field("x", index="N"),), (Propagator("x", "x"),), (Vertex("g", ("x",) * 4),))
     with pytest.raises(ModelError, match="joins a field with index 'N' to one with None"):
         Model("m", (Field("x", index="N"), Field("y")), (Propagator("x", "y"),))
