@@ -1,0 +1,98 @@
+"""Norms drawn so far, on disk: one file, replaced as a whole after every block, refused when it belongs to another run."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symtensor.verify.draw import Plan, Sampler, draw_block
+from symtensor.verify.errors import StoreError
+
+__all__ = ["load_store", "save_store"]
+
+Array = NDArray[np.float64]
+_FORMAT = "symtensor-verify-1"
+
+
+def save_store(path: Path, plan: Plan, label: str, drawn: Sequence[Array]) -> None:
+    """Write all norms atomically: a temporary file beside `path`, flushed, then renamed.
+
+    Raises StoreError if the place cannot be written.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    record = np.frombuffer(json.dumps(_fingerprint(plan, label), sort_keys=True).encode(), dtype=np.uint8)
+    arrays: dict[str, Any] = {"fingerprint": record, **{f"size{place}": values for place, values in enumerate(drawn)}}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("wb") as file:
+                np.savez(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"the store {str(path)!r} cannot be written: {error.strerror or error}") from error
+
+
+def load_store(path: Path, plan: Plan, label: str, sampler: Sampler) -> list[Array] | None:
+    """The norms stored at `path`, None if there are none yet.
+
+    The first block of the smallest size is drawn again and compared: a sampler has no fingerprint.
+
+    Raises
+    ------
+    StoreError
+        Unreadable; other sizes, seed, block sizes or label (each named); or samples that this sampler does not draw.
+    """
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            found = json.loads(bytes(data["fingerprint"]).decode())
+            drawn = [np.array(data[f"size{place}"], dtype=np.float64) for place in range(len(found["sizes"]))]
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise StoreError(
+            f"{str(path)!r} is not a readable store of a verification ({error}); delete it or give another name"
+        ) from error
+    _require_same(path, found, _fingerprint(plan, label))
+    if any(v.ndim != 2 or v.shape[0] not in (0, 1, 2) or v.shape[1] % b for v, b in zip(drawn, plan.blocks)):
+        raise StoreError(f"{str(path)!r} is damaged: its arrays are no whole blocks; delete it to start again")
+    if drawn[0].shape[1]:
+        again = draw_block(sampler, plan, 0, 0)
+        first = drawn[0][:, : plan.blocks[0]]
+        if again.shape != first.shape or not np.allclose(again, first, rtol=1e-6, atol=0):
+            raise StoreError(
+                f"{str(path)!r} holds samples that this sampler does not draw (first block at n = {plan.sizes[0]} differs); "
+                "give another store, or the sampler it was made with"
+            )
+    return drawn
+
+
+def _fingerprint(plan: Plan, label: str) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "sizes": list(plan.sizes),
+        "samples per block": list(plan.blocks),
+        "seed": plan.seed,
+        "label": label,
+    }
+
+
+def _require_same(path: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    changed = [
+        f"{name}: {found.get(name)!r} there, {wanted.get(name)!r} now"
+        for name in sorted(found.keys() | wanted.keys())
+        if found.get(name) != wanted.get(name)
+    ]
+    if changed:
+        raise StoreError(f"{str(path)!r} belongs to another verification ({'; '.join(changed)}); give another store")
