@@ -319,7 +319,7 @@ def test_truncated_series() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["coefficient_ring", "cumulants", "effective_action", "gaussian_law", "moments", "perturbation", "truncated"]
+    "name", ["coefficient_ring", "cumulants", "legendre", "gaussian_law", "moments", "perturbation", "truncated"]
 )
 def test_docstring_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"symtensor.expansion.{name}"))
@@ -390,7 +390,7 @@ def test_nothing_of_the_diagram_code_is_imported() -> None:
     import sys
 
     code = (
-        "import sys, symtensor.expansion.effective_action, symtensor.expansion.cumulants;"
+        "import sys, symtensor.expansion.legendre, symtensor.expansion.cumulants;"
         "assert not [m for m in sys.modules if m.startswith('symtensor.diagrams')]"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).returncode == 0
