@@ -3,7 +3,7 @@
     model.py, theories.py, model_file.py    what fields, propagators and vertices there are
     request.py, contents.py                 what is asked for; which vertices that allows
     kernel/                                 the compiled orderly search for connected multigraphs
-    enumeration.py, dressed.py              from a request to canonical parts; disconnected diagrams; the 1/N mode
+    enumeration.py, dressed.py, index_lines from a request to canonical parts; disconnected diagrams; the 1/N mode
     diagram.py, collection.py               a diagram, and the lazy set of them: start at `enumerate_diagrams`
     properties.py, flow.py, routing.py, ..  what a diagram is: bridges, tadpoles, index loops, momenta, times
     canonical.py, isomorphism.py            canonical form of a given graph; exact isomorphism by another route

@@ -16,8 +16,10 @@ from symtensor.diagrams.contents import Content, contents
 from symtensor.diagrams.diagram import Diagram
 from symtensor.diagrams.dressed import check_dressed, one_over_n_order, skeleton_order
 from symtensor.diagrams.enumeration import blocks_of, parts_of, skeletons
+from symtensor.diagrams.errors import RequestError
 from symtensor.diagrams.graph import Leg
-from symtensor.diagrams.index_lines import closed_loops
+from symtensor.diagrams.index_lines import closed_loops, index_fields
+from symtensor.diagrams.kernel.skeleton import Skeleton
 from symtensor.diagrams.model import Model
 from symtensor.diagrams.request import Request
 from symtensor.diagrams.theories import theory
@@ -72,8 +74,9 @@ def enumerate_diagrams(
     causality: rule for response loops (`Causality`), the model's unless given. ``local``: diagrams with a closed loop of response
         lines are never built; ``nonlocal``: nor are those with a set of vertices that no response line leaves; ``none``: all stay.
     no_tadpoles: no part without legs hangs on one line. no_self_loops: no line with both ends on one vertex. no_snails: no part
-        without legs is attached at one line or one vertex. no_self_energies: no connected set of vertices without legs is joined
-        to the rest by exactly two lines. where: any predicate on `Diagram`.
+        without legs is attached at one line or one vertex. no_self_energies: no connected set of vertices, none of them with a
+        leg, is joined to the rest by exactly two internal lines (corrections of the legs themselves stay).
+    where: any predicate on `Diagram`.
     dressed: the order in 1/N (`symtensor.diagrams.dressed`): the auxiliary line is dressed by the bubble chain.
     executor: runs independent searches of connected diagrams (threads do: the kernel releases the interpreter lock); the
         order of the results is the same.
@@ -156,14 +159,26 @@ class DiagramSet:
             totals[value] = totals.get(value, Tally(0, Fraction(0))) + Tally(1, diagram.weight)
         return dict(sorted(totals.items()))
 
-    def by_index_loops(self) -> dict[tuple[int, int], Tally]:
-        """Count and weight by (order in 1/N, closed index loops), for models with an index and an auxiliary field."""
+    def by_index_loops(self) -> dict[int, Tally]:
+        """Count and weight by the number of closed index loops, the power of N, for models with an index."""
+        if not any(f.index for f in self.request.model.fields):
+            raise RequestError(f"model {self.request.model.name!r} has no field with an index, so no index loops")
+        return self._tally_by(lambda s: closed_loops(s.index_lengths), lambda d: len(d.index_loops))
+
+    def by_one_over_n(self) -> dict[tuple[int, int], Tally]:
+        """Count and weight by (order in 1/N, closed index loops), for models as `symtensor.diagrams.dressed` has them."""
         check_dressed(self.request.model)
-        if self.request.kind == "all" or self._keep() is not None:
-            return self.tally_by(lambda d: (one_over_n_order(d.graph), len(d.index_loops)))
-        totals: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+        return self._tally_by(
+            lambda s: (skeleton_order(s), closed_loops(s.index_lengths)), lambda d: (one_over_n_order(d.graph), len(d.index_loops))
+        )
+
+    def _tally_by(self, of_skeleton: Callable[[Skeleton], Any], of_diagram: Callable[[Diagram], Any]) -> dict[Any, Tally]:
+        """By something that the skeleton decides, where index lines are part of it and no filter needs the diagram."""
+        if self.request.kind == "all" or self._keep() is not None or not index_fields(self.request.model):
+            return self.tally_by(of_diagram)
+        totals: dict[Any, Counter[int]] = defaultdict(Counter)
         for block in blocks_of(self.request, self.executor, self._workers):
-            totals[skeleton_order(block.skeleton), closed_loops(block.skeleton.index_lengths)].update(block.factor_counts())
+            totals[of_skeleton(block.skeleton)].update(block.factor_counts())
         return {key: _tally(factors) for key, factors in sorted(totals.items())}
 
     def split_tadpoles(self) -> tuple[DiagramSet, DiagramSet]:

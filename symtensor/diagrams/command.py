@@ -26,16 +26,14 @@ from symtensor.diagrams.diagram import Diagram
 from symtensor.diagrams.errors import IncompleteError, InfiniteRequestError, ModelError, RequestError
 from symtensor.diagrams.model import Model
 from symtensor.diagrams.model_file import load_model
-from symtensor.diagrams.request import Request
+from symtensor.diagrams.size import lower_bound
 from symtensor.diagrams.theories import ALIASES, THEORIES, theory
 
-__all__ = ["lower_bound", "main", "named_model"]
+__all__ = ["main", "named_model"]
 
 PROGRAM = "symtensor diagrams"
 #: More diagrams than this are listed, and more than that counted, only when told to.
 LISTED, COUNTED = 200_000, 10**8
-#: Weights without snails take minutes beyond this power of the couplings.
-SNAIL_ORDER = 20
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -134,33 +132,11 @@ def named_model(name: str) -> Model:
 # --- size ---------------------------------------------------------------------------------------------------------------
 
 
-def lower_bound(request: Request) -> Fraction | None:
-    """The sum of weights, which the number of diagrams is not below; None where it takes long or is not known.
-
-    >>> from symtensor.diagrams import enumerate_diagrams
-    >>> lower_bound(enumerate_diagrams("phi4", 2, 2).request)
-    Fraction(2, 3)
-    """
-    from symtensor.diagrams.weights import weight_by_loops
-
-    slow = request.no_snails and request.loops is not None and 2 * request.loops + len(request.legs) > SNAIL_ORDER
-    if request.loops is None or request.orders or request.no_self_energies or request.where or request.dressed is not None or slow:
-        return None
-    try:
-        return weight_by_loops(
-            request.model, request.leg_counts, request.loops, kind=request.kind, causality=request.causality,
-            labelled=request.labelled, no_self_loops=request.no_self_loops, no_tadpoles=request.no_tadpoles,
-            no_snails=request.no_snails, bridges=request.irreducible,
-        )  # fmt: skip
-    except (RequestError, ModelError):
-        return None
-
-
 def _refuse_enormous(asked: DiagramSet, options: argparse.Namespace) -> None:
     weight = lower_bound(asked.request)
     if weight is None or (options.limit is not None and not options.verify):
         return
-    what = f"at least {_rounded(weight)} diagrams answer this (so much is the sum of their weights 1/|Aut|)"
+    what = f"at least {_rounded(weight)} diagrams answer this (by their generating function)"
     if weight > (LISTED if options.verify else COUNTED) and (options.count or options.verify):
         cost = "--verify keeps all of them in memory" if options.verify else "counting goes through all of them"
         raise RequestError(f"{what}; {cost}. Ask for fewer loops, or insist with --force")
@@ -212,7 +188,7 @@ def _count(asked: DiagramSet, options: argparse.Namespace) -> int:
     split = any(f.index for f in fields) and any(f.auxiliary for f in fields)
     start = time.perf_counter()
     with _spinner("counting"):
-        by = asked.by_index_loops() if split else {}
+        by = asked.by_one_over_n() if split else {}
         total = sum(by.values(), Tally(0, Fraction(0))) if split else asked.tally()
     answer: dict[str, Any] = {"count": total.count, "weight": str(total.weight), "seconds": round(time.perf_counter() - start, 6)}
     if split:

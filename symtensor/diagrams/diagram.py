@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from symtensor.diagrams import properties
+from symtensor.diagrams.edge_string import to_edge_string
 from symtensor.diagrams.graph import Graph, Line, Node
 from symtensor.diagrams.model import Model
-from symtensor.diagrams.part import Part, line_order
+from symtensor.diagrams.part import Part
+from symtensor.diagrams.reading import line_order, reader
 
 if TYPE_CHECKING:
     from symtensor.diagrams.routing import Routing, TimeRouting
@@ -74,15 +77,16 @@ class Diagram:
     @cached_property
     def graph(self) -> Graph:
         """The nodes (legs first) and the sorted lines."""
-        nodes: list[tuple[bool, int, int, Node]] = []
-        for p, part in enumerate(self.parts):
-            nodes += [(not node.is_leg, p, i, node) for i, node in enumerate(part.nodes())]
+        readers = [reader(part.skeleton) for part in self.parts]
+        if len(readers) == 1:
+            return Graph(self.model, readers[0].nodes, readers[0].lines(self.parts[0].code))
+        nodes = [(not node.is_leg, p, i, node) for p, part in enumerate(readers) for i, node in enumerate(part.nodes)]
         nodes.sort(key=lambda item: item[:3])
         number = {(p, i): n for n, (_, p, i, _) in enumerate(nodes)}
         lines = [
-            Line(number[p, line.start], number[p, line.end], line.fields, line.propagator, line.directed, line.response)
+            replace(line, start=number[p, line.start], end=number[p, line.end])
             for p, part in enumerate(self.parts)
-            for line in part.lines()
+            for line in readers[p].lines(part.code)
         ]
         return Graph(self.model, tuple(node for *_, node in nodes), tuple(sorted(lines, key=line_order)))
 
@@ -184,8 +188,8 @@ class Diagram:
     @cached_property
     def canonical(self) -> str:
         """One line of text that is equal for equal diagrams, and can be read back by `from_string`."""
-        from symtensor.diagrams.edge_string import to_edge_string
-
+        if len(self.parts) == 1:
+            return reader(self.parts[0].skeleton).text(self.parts[0].code)
         return to_edge_string(self.graph)
 
     def to_json(self) -> str:

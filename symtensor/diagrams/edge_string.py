@@ -64,7 +64,7 @@ def to_edge_string(graph: Graph) -> str:
     True
     """
     numbers = {node: at for at, node in enumerate(graph.vertices)}
-    return " ".join(_line_text(graph, line, numbers) for line in graph.lines)
+    return " ".join(line_text(graph, line, numbers) for line in graph.lines)
 
 
 def from_edge_string(text: str, model: Model) -> Graph:
@@ -165,7 +165,8 @@ def _candidates(model: Model, start: _End, sign: str, end: _End, loop: bool) -> 
     return list(found.items())
 
 
-def _line_text(graph: Graph, line: Line, numbers: dict[int, int]) -> str:
+def line_text(graph: Graph, line: Line, numbers: dict[int, int]) -> str:
+    """One line as written, given the numbers of the vertices."""
     sign = "/" if line.propagator is None else ">" if line.directed else "-"
     ends = [_written(graph, node, numbers) for node in (line.start, line.end)]
     open_ends = [_end_of(graph, node, numbers) for node in (line.start, line.end)]

@@ -10,13 +10,13 @@ import numpy as np
 
 from symtensor.diagrams.errors import DiagramError
 from symtensor.diagrams.flow import index_loops
-from symtensor.diagrams.graph import Graph, Leg, Line, Node
+from symtensor.diagrams.graph import Graph, Leg
 from symtensor.diagrams.index_lines import index_fields
 from symtensor.diagrams.kernel.skeleton import Skeleton
-from symtensor.diagrams.kernel.tables import SkeletonTables, tables
+from symtensor.diagrams.kernel.tables import SkeletonTables
 from symtensor.diagrams.model import Model, Vertex
 
-__all__ = ["Part", "line_order", "matrix_of", "skeleton_of"]
+__all__ = ["Part", "line_factor", "matrix_of", "skeleton_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,53 +38,6 @@ class Part:
         legs = tuple((leg.field, len(leg.label or ""), leg.label or "") for leg in self.skeleton.legs)
         vertices = tuple(vertex.name for vertex in self.skeleton.vertices)
         return (not legs, legs, len(vertices), vertices, bytes(255 - b for b in self.code))
-
-    def nodes(self) -> list[Node]:
-        nodes = [Node("leg", leg.field, leg.label) for leg in self.skeleton.legs]
-        return nodes + [Node("vertex", vertex.name) for vertex in self.skeleton.vertices]
-
-    def lines(self) -> list[Line]:
-        """The lines; a directed line starts at its tail."""
-        table = tables(self.skeleton)
-        entries = np.frombuffer(self.code, np.uint16)
-        lines: list[Line] = []
-        at = 0
-        for row in range(len(self.skeleton)):
-            if entries[at]:
-                for number, copies in enumerate(table.self_entries[entries[at]]):
-                    lines += [_loop(self.skeleton.model, number, row)] * copies
-            at += 1
-            for column in range(row + 1, len(self.skeleton)):
-                if entries[at]:
-                    for slot, copies in enumerate(table.entries[entries[at]]):
-                        lines += [_line(table, slot, row, column)] * copies
-                at += 1
-        return lines
-
-
-def _loop(model: Model, number: int, node: int) -> Line:
-    p = model.propagators[number]
-    tail = model.tail(p)
-    fields = (p.first, p.second) if tail != p.second else (p.second, p.first)
-    return Line(node, node, fields, p, tail is not None, model.is_response(p))
-
-
-def _line(table: SkeletonTables, number: int, row: int, column: int) -> Line:
-    model, slot = table.skeleton.model, table.skeleton.slots[number]
-    if slot.propagator < 0:
-        outer = slot.here >= len(model.fields)
-        name = model.fields[slot.there if outer else slot.here].name
-        leg, vertex = (row, column) if outer else (column, row)
-        return Line(leg, vertex, (name, name), None)
-    p = model.propagators[slot.propagator]
-    here, there, tail = model.fields[slot.here].name, model.fields[slot.there].name, model.tail(p)
-    if tail == there and here != there:
-        row, column, here, there = column, row, there, here
-    return Line(row, column, (here, there), p, tail is not None, model.is_response(p))
-
-
-def line_order(line: Line) -> tuple[object, ...]:
-    return (line.start, line.end, line.propagator.name if line.propagator else "", line.fields)
 
 
 def skeleton_of(graph: Graph, nodes: Sequence[int]) -> tuple[Skeleton, list[int]]:

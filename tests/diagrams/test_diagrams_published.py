@@ -80,7 +80,7 @@ def test_dressed_counts_of_the_literature(legs: str, kind: str, counts: tuple[in
     found = [enumerate_diagrams("on", legs, kind=kind, dressed=order) for order in (1, 2)]
     assert tuple(one.count() for one in found) == counts
     for order, one in zip((1, 2), found):
-        assert {key[0] for key in one.by_index_loops()} == {order}
+        assert {key[0] for key in one.by_one_over_n()} == {order}
 
 
 @pytest.mark.parametrize(
