@@ -127,6 +127,39 @@ def _slow(rng: np.random.Generator, n: np.ndarray, samples: int) -> np.ndarray:
     return LAWS["vector"].draw(rng, n, samples) * np.log(n)[..., None] ** 0.7
 
 
+def periodic(period: int, centre: float) -> Law:
+    """(1 + (n mod period)/period) (centre + |Z|): of order 1, and no smooth function of n."""
+
+    def draw(rng: np.random.Generator, n: np.ndarray, samples: int) -> np.ndarray:
+        return (1 + n % period / period)[..., None] * (centre + LAWS["vector"].draw(rng, np.ones_like(n), samples))
+
+    norm = f"({centre:g} + abs(Z))" if centre else "abs(Z)"
+    return Law(f"(1 + (n mod {period})/{period}) {norm}", draw, "1", np.ones_like, "true")
+
+
+def scattered(width: float) -> Law:
+    """exp(width Z_n) |Z| with one Z_n for each n: of order 1 in probability, with as much scatter as one likes."""
+
+    def draw(rng: np.random.Generator, n: np.ndarray, samples: int) -> np.ndarray:
+        return np.exp(width * rng.standard_normal(n.shape))[..., None] * LAWS["vector"].draw(rng, np.ones_like(n), samples)
+
+    return Law(f"exp({width:g} Z_n) abs(Z)", draw, "1", np.ones_like, "true")
+
+
+#: true claims that scatter about every smooth curve in n
+IRREGULAR = (periodic(7, 3), periodic(7, 0), periodic(3, 0), periodic(2, 0), scattered(0.1), scattered(0.2), scattered(0.4))
+
+
+def irregular_rows(share: float) -> Iterator[str]:
+    """Single looks and sequential use on laws that are irregular in n."""
+    yield "| truth | claimed f | S = 200 | S = 1000 | sequential |"
+    yield "|---|---|---|---|---|"
+    for law in IRREGULAR:
+        cells = [shown(measure_rates(law, samples, max(20, round(1000 * share)), seed=samples)) for samples in (200, 1000)]
+        found = measure_sequential(law, max(20, round(500 * share)), seed=11)
+        yield f"| {law.name} | {law.claim} | {' | '.join(cells)} | {shown(found.rates)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one tenth of the replicates")
@@ -135,7 +168,7 @@ def main() -> None:
     share = 0.1 if options.quick else 1.0
     start = time.process_time()
     tables = {}
-    for name, table in (("rates", rows), ("sequential", sequential_rows), ("naive", naive_rows)):
+    for name, table in (("rates", rows), ("sequential", sequential_rows), ("irregular", irregular_rows), ("naive", naive_rows)):
         tables[name] = []
         for line in table(share):
             print(line, flush=True)

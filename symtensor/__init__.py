@@ -2,7 +2,8 @@
 
 The names below are imported on first use, so that `import symtensor` costs nothing and needs neither JAX nor
 matplotlib. The packages: `tensor` (indexed expressions), `expansion` (Taylor series, Wick, Price), `fields` (actions),
-`numerics` (expectations, simulation), `derivation` (derivations as values, reports).
+`numerics` (expectations, simulation, norms), `diagrams` (Feynman diagrams), `bounds` and `verify` (stochastic bounds, measured
+verdicts), `derivation` (derivations as values, reports).
 """
 
 from __future__ import annotations
@@ -19,25 +20,34 @@ _PUBLIC = {
     "Activation": "symtensor.activation",
     "Citation": "symtensor.derivation.model",
     "Derivation": "symtensor.derivation.model",
+    "Diagram": "symtensor.diagrams",
     "Dimension": "symtensor.tensor",
     "Index": "symtensor.tensor",
     "OrderTerm": "symtensor.expansion",
+    "RandomTensor": "symtensor.bounds",
     "Series": "symtensor.expansion",
     "SymmetryGroup": "symtensor.tensor",
     "Tensor": "symtensor.tensor",
     "TensorExpr": "symtensor.tensor",
+    "bound": "symtensor.bounds",
     "closed_form": "symtensor.expansion.gaussian",
+    "definite_bound": "symtensor.bounds",
     "delta": "symtensor.tensor",
     "derivations": "symtensor.derivation.registry",
     "ExpectationFamily": "symtensor.expansion",
     "IncrementAction": "symtensor.fields",
     "average": "symtensor.expansion",
+    "enumerate_diagrams": "symtensor.diagrams",
     "expect": "symtensor.numerics.expectation",
     "functional_taylor": "symtensor.expansion",
     "isserlis": "symtensor.expansion.gaussian",
     "run": "symtensor.derivation.execute",
+    "scale": "symtensor.bounds",
     "series": "symtensor.expansion",
+    "subordinate_norm": "symtensor.numerics.norms",
     "taylor": "symtensor.expansion",
+    "verify_bound": "symtensor.verify",
+    "verify_samples": "symtensor.verify",
 }
 
 __all__ = ["__version__", "citation", *_PUBLIC]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dis
+import errno
 import io
 import os
 import shlex
@@ -79,6 +80,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, for example `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(f"symtensor: error: the output could not be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered cannot go anywhere either
+        return 2
     except Exception as error:
         if not addressed_to_user(error):
             raise

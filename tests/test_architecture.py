@@ -18,10 +18,13 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked())
 import symtensor, symtensor.tensor, symtensor.expansion, symtensor.fields, symtensor.activation, symtensor.parsing
+import symtensor.diagrams, symtensor.bounds, symtensor.verify
 import symtensor.numerics.expectation, symtensor.derivation.model, symtensor.derivation.kernels, symtensor.cli
 import codegen, derivations.resnet_kernel
-from symtensor import expect
+from symtensor import RandomTensor, bound, definite_bound, enumerate_diagrams, expect, scale, verify_bound, verify_samples
 assert abs(expect("tanh", 1.0).value) < 1e-12
+assert str(bound(RandomTensor("x", facts=[symtensor.bounds.known("n")])).scale) == "n"
+assert len(list(enumerate_diagrams("phi3", legs=2, loops=1))) == 2
 assert symtensor.cli.main(["run", "resnet-kernel", "--help"]) == 0
 """
 

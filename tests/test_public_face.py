@@ -46,6 +46,23 @@ def test_every_public_name_resolves(name):
     assert name in dir(symtensor) and name in symtensor.__all__
 
 
+def test_no_public_name_is_hidden_by_a_module():
+    """A submodule of the same name would replace the function as soon as it is imported."""
+    package = Path(symtensor.__file__).parent
+    modules = {path.stem for path in package.iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert not modules & set(symtensor._PUBLIC)
+    code = "import symtensor.bounds.scale, symtensor.bounds.scale_text, symtensor.bounds.definite, symtensor\n"
+    assert run(code + "print(symtensor.scale('2 sqrt(n)'), symtensor.definite_bound.__name__)") == "sqrt(n) definite_bound"
+
+
+def test_names_come_from_the_packages_that_document_them():
+    from symtensor import bounds, diagrams, verify
+
+    assert symtensor.bound is bounds.bound and symtensor.scale is bounds.scale and symtensor.RandomTensor is bounds.RandomTensor
+    assert symtensor.enumerate_diagrams is diagrams.enumerate_diagrams and symtensor.Diagram is diagrams.Diagram
+    assert symtensor.verify_bound is verify.verify_bound and symtensor.verify_samples is verify.verify_samples
+
+
 def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(AttributeError, match=r"no attribute 'tensr'; public names: Activation, "):
         symtensor.tensr  # noqa: B018

@@ -21,7 +21,7 @@ def test_python_blocks_run_with_the_output_shown() -> None:
 @pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
 def test_pages_run_with_the_output_shown(page: str) -> None:
     result = doctest.testfile(str(ROOT / "docs" / page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert result.attempted > 20 or page != "diagrams.md"
+    assert result.attempted > 20 or page not in ("bounds.md", "diagrams.md")
     assert result.failed == 0
 
 

@@ -12,7 +12,7 @@ from .correlation import exact_correlation
 from .definite import Certificate, DiscreteLaw, GaussianPolynomial, LimitLaw, NoDefiniteBoundError, definite_bound
 from .derivative_networks import deep_linear_network, derivative_contraction, one_hidden_network
 from .derive import bound
-from .errors import MissingHypothesisError
+from .errors import ContradictionError, MissingHypothesisError
 from .expr import Expr, add, as_expr, deterministic_scale, order_term, outer, power, scaled
 from .facts import (
     Fact,
@@ -89,6 +89,7 @@ __all__ = [
     "Certificate",
     "ClusterBound",
     "Comparison",
+    "ContradictionError",
     "Correlation",
     "DerivationError",
     "DiscreteLaw",

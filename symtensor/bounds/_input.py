@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from decimal import Decimal
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ import sympy
 
 from symtensor.parsing import parse_expression
 
-__all__ = ["exact", "positive"]
+__all__ = ["exact", "is_positive_number", "positive"]
 
 
 def exact(value: Any, names: Iterable[str] = ()) -> Any:
@@ -21,7 +24,8 @@ def exact(value: Any, names: Iterable[str] = ()) -> Any:
 
     Raises:
         ExpressionSyntaxError: text outside the small language, naming the token.
-        TypeError: neither number, expression nor text.
+        TypeError: neither number, expression nor text (SymPy would evaluate text inside lists and objects as code).
+        ValueError: a float that is not finite.
 
     Example:
         >>> exact(0.1), exact("2*log(n)", ["n"]), exact("1/3")
@@ -29,12 +33,18 @@ def exact(value: Any, names: Iterable[str] = ()) -> Any:
     """
     if isinstance(value, str):
         return parse_expression(value, sorted(names))
-    if isinstance(value, float | np.floating):
+    if isinstance(value, sympy.Basic):
+        return value
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, float | np.floating | Decimal):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} is not finite; give a finite number")
         return sympy.Rational(str(value))
-    try:
+    if isinstance(value, Number | np.generic) and not isinstance(value, bool | np.bool_):
+        # numbers alone: strict mode still evaluates text inside containers
         return sympy.sympify(value, strict=True)
-    except sympy.SympifyError:
-        raise TypeError(f"{value!r} is no number or formula; give a number, text, or a SymPy expression") from None
+    raise TypeError(f"{value!r} is no number or formula; give a number, text, or a SymPy expression")
 
 
 def positive(value: Any, names: Iterable[str]) -> Any:
@@ -42,3 +52,12 @@ def positive(value: Any, names: Iterable[str]) -> Any:
     wanted = set(names)
     value = exact(value, wanted)
     return value.subs({s: sympy.Symbol(s.name, positive=True) for s in value.free_symbols if s.name in wanted})
+
+
+def is_positive_number(value: Any) -> bool:
+    """Whether the value is a finite positive number (or text or an expression that is one)."""
+    try:
+        number = exact(value)
+    except (TypeError, ValueError):
+        return False
+    return bool(isinstance(number, sympy.Expr) and number.is_number and number.is_positive and number.is_finite)

@@ -110,7 +110,7 @@ class Correlation:
         return tuple(sorted((len(part) for part in networkx.connected_components(graph)), reverse=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ClusterBound:
     """E[product] = O(n^exponent), with the graph behind it and the conditions under which it is proved.
 
@@ -180,6 +180,14 @@ class ClusterBound:
             "has C_{0,3} = 0 where it says -1); use derivative_contraction for the exact second moment",
             "cluster rule",
         )
+
+    def __repr__(self) -> str:
+        return f"ClusterBound({self})"
+
+    def _repr_latex_(self) -> str:
+        what = self.what.replace("norm_F(", r"\|").replace("norm(", r"\|").replace(")^2", r"\|^2") if self.free else self.what
+        mark = r"\text{proved}" if self.proved else r"\text{conditional}"
+        return rf"$\displaystyle E\left[{what}\right] = \mathcal{{O}}\left({self.scale.latex()}\right)\quad {mark}$"
 
     def __str__(self) -> str:
         condition = f"for {PROVED_FOR[self.architecture]}" if self.architecture else f"if one of: {'; '.join(self.proved_for)}"

@@ -8,6 +8,7 @@ P(M != 0) -> 0), and where only O(f) is known nothing says that f is smallest.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce, singledispatch
 from operator import mul
@@ -15,7 +16,6 @@ from typing import Any
 
 import sympy
 
-from ._input import exact
 from .cluster import ClusterBound
 from .definite_error import NoDefiniteBoundError
 from .derivative_networks import DerivativeContraction
@@ -32,6 +32,7 @@ from .network_moments import second_moment as exact_second_moment
 from .neurons import NeuronContraction
 from .quantiles import ByResidue, QuantileFamily, Steps, minimal_bound
 from .rules.base import Given, apply_rule
+from .rules.ground import limit_value
 from .scale import Scale
 from .scale_text import from_sympy
 from .tensors import RandomTensor
@@ -44,6 +45,7 @@ CONSTRUCTORS = {
     "b": "M = Theta(f)",
     "c": "polynomial of fixed degree in Gaussians, f = sqrt(E ||M||^2) (R8c)",
 }
+_SHORT = {"a": "limit law", "b": "Theta", "c": "Gaussian polynomial of fixed degree, R8c"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class Certificate:
         return f"definite bound {self.scale}: {reason}; {self.evidence}; {self.bound}"
 
     def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.scale.latex()}\\quad\\text{{definite, constructor ({self.constructor})}}$"
+        return f"$\\displaystyle {self.bound.latex()}\\quad\\text{{definite: ({self.constructor}) {_SHORT[self.constructor]}}}$"
 
 
 def definite_bound(x: Any, **options: Any) -> Certificate:
@@ -180,6 +182,8 @@ def _of_expression(x: Expr, options: tuple, assume: Any = (), grouping: Any = No
     facts = [*assume, *(x.data.facts if x.op == "leaf" else ())]
     law = _limit_fact(x, facts)
     if law is not None:
+        with suppress(MissingHypothesisError):
+            bound(x, assume, grouping)  # raises if another fact contradicts the limit
         found = _of_limit(law, options)
         return Certificate(found.scale, "a", found.evidence, found.bound, source=x, options=options)
     try:
@@ -193,7 +197,7 @@ def _of_expression(x: Expr, options: tuple, assume: Any = (), grouping: Any = No
 def _limit_fact(x: Expr, facts: list[Fact]) -> LimitLaw | None:
     """``converges_to`` a number other than 0 is a limit law of scale 1."""
     for item in facts:
-        if item.name == "converges_to" and subject_key(x) in item.subjects and exact(item.number).is_nonzero:
+        if item.name == "converges_to" and subject_key(x) in item.subjects and not (x.valence or x.family) and limit_value(item):
             return LimitLaw(1, 1, f"{x} -> {item.number} in probability")
     return None
 
@@ -271,7 +275,7 @@ def _of_moment(found: MomentScale, slots: dict[str, Scale], source: Any, options
 
 def _gaussian_bound(scale: Scale, degree: int, slots: dict[str, Scale]) -> Bound:
     """Theta by rule R8c, as a checked derivation step; degree 0 is a deterministic constant."""
-    tensor = RandomTensor("M", slots, [chaos_degree(degree), second_moment(scale**2)])
+    tensor = RandomTensor("M", slots, [chaos_degree(degree), second_moment(scale**2, frobenius=len(slots) > 1)])
     grouping = (tuple(slots),) if slots else ()
     return apply_rule("R8c", tensor.expr, (), Given(tensor.facts), grouping)
 

@@ -186,8 +186,11 @@ def deep_linear_network(hidden: int, *, width: Any = "n", q: Any = None) -> Gaus
 
     The first layer enters through its preactivation only, which has the metric q: its factor is sqrt(q) w_i, w ~ N(0, 1).
     """
-    if hidden < 1:
-        raise NetworkError(f"a deep network needs at least one hidden layer, given {hidden}")
+    if not isinstance(hidden, int) or isinstance(hidden, bool) or hidden < 1:
+        raise NetworkError(
+            f"a deep network needs a fixed number of hidden layers, an integer >= 1, given {hidden!r}; a depth that grows with the "
+            "width has no definite bound (long_product)"
+        )
     factors = [("v", (f"i{hidden}",))]
     factors += [(f"W{layer}", (f"i{layer}", f"i{layer - 1}")) for layer in range(hidden, 1, -1)]
     factors.append(("w", ("i1",)))

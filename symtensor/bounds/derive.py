@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .errors import MissingHypothesisError
+from .errors import ContradictionError, MissingHypothesisError
 from .expr import Expr, as_expr
 from .facts import Fact
 from .modes import Kind
 from .plans import Plan, plans, singletons
-from .rules.base import Given, apply_rule
+from .rules.base import Given, apply_rule, strictly_below
+from .rules.ground import limit_value
 from .rules.norms import canonical
-from .value import Bound, Grouping
+from .value import Bound, Grouping, check_blocks
 
 __all__ = ["Deriver", "bound"]
 
@@ -74,14 +75,13 @@ class Deriver:
                 raise ValueError(f"the assumption '{fact}' names no tensor: say what it is about, e.g. centred(W)")
             facts.append(fact)
         self.given = Given(facts)
+        _exclusive(self.given)
         self.outcomes: dict[Key, Outcome] = {}
 
     def bound(self, grouping: Sequence[Sequence[str]] | None = None) -> Bound:
         """The bound of the expression in the norm of ``grouping``."""
         blocks = singletons(self.expr) if grouping is None else canonical([tuple(block) for block in grouping])
-        stated = sorted(label for block in blocks for label in block)
-        if stated != sorted(self.expr.labels):
-            raise ValueError(f"the grouping {blocks} must contain each slot of {self.expr} once: {self.expr.labels}")
+        check_blocks(blocks, self.expr.labels)
         found = self._resolve(self.expr, blocks)
         if isinstance(found, MissingHypothesisError):
             raise found
@@ -106,19 +106,23 @@ class Deriver:
 
     def _decide(self, node: Expr, grouping: Grouping, candidates: list[Plan]) -> Outcome:
         best: Bound | None = None
+        reached: list[Bound] = []
         refused: list[tuple[Plan, MissingHypothesisError]] = []
         for plan in candidates:
             found = self._apply(plan, node, grouping)
             if isinstance(found, MissingHypothesisError):
                 refused.append((plan, found))
-            elif best is None or _sharper(found, best):
+                continue
+            reached.append(found)
+            if best is None or _sharper(found, best):
                 best = found
         if best is None:
             return _refusal(refused)
+        _consistent(node, reached)
         best = self._uniform(node, best)
         if best.step is not None and refused:
             notes = [f"{e.rule} (needs '{e.hypothesis}' of {e.subject})" for p, e in refused if p.rule in _SHARPER]
-            best = replace(best, provenance=replace(best.step, declined=tuple(dict.fromkeys(notes))))
+            best = replace(best, provenance=replace(best.step, declined=_once(notes)))
         return best
 
     def _apply(self, plan: Plan, node: Expr, grouping: Grouping) -> Outcome:
@@ -159,6 +163,42 @@ def _tensors(expr: Expr) -> dict[str, Any]:
                 done.add(id(child))
                 stack.append(child)
     return found
+
+
+def _exclusive(given: Given) -> None:
+    """Refuse what is certain and random at once, and two limits of one scalar."""
+    pairs = [
+        (first, second)
+        for first in given.by_name.get("deterministic", ())
+        for name in ("gaussian", "fixed_law")
+        for second in given.by_name.get(name, ())
+    ]
+    limits = given.by_name.get("converges_to", ())
+    pairs += [(a, b) for i, a in enumerate(limits) for b in limits[:i] if limit_value(a) != limit_value(b)]
+    for first, second in pairs:
+        both = [subject for subject in first.subjects if subject in second.subjects]
+        if both:
+            raise ContradictionError(str(both[0]), f"'{first}'", f"'{second}'")
+
+
+def _consistent(node: Expr, reached: list[Bound]) -> None:
+    """Two sound bounds of one norm agree; if one lies strictly above the other, the facts behind them exclude each other."""
+    for low in reached:
+        for high in reached:
+            if low.kind.lower and high.kind.upper and strictly_below(high, low.scale):
+                raise ContradictionError(str(node), _stated(low), _stated(high))
+
+
+def _once(notes: list[str]) -> tuple[str, ...]:
+    """One note for each rule: a rule that may take either factor is left out for one reason."""
+    return tuple({note.split(" ", 1)[0]: note for note in reversed(notes)}.values())[::-1]
+
+
+def _stated(found: Bound) -> str:
+    """A bound with the facts it rests on."""
+    facts = dict.fromkeys(str(fact) for part in found.derivation() if part.step is not None for fact in part.step.facts)
+    quoted = ", ".join(f"'{text}'" for text in facts)
+    return f"{found} from {quoted}" if facts else str(found)
 
 
 def _sharper(new: Bound, old: Bound) -> bool:

@@ -8,9 +8,9 @@ from html import escape
 import sympy
 
 from .expr import Expr
-from .value import Bound
+from .value import Bound, Step
 
-__all__ = ["describe", "html_tree", "latex_of", "latex_tree", "text_tree"]
+__all__ = ["describe", "html_step", "html_tree", "latex_of", "latex_tree", "text_tree"]
 
 DEPTH = 6
 SHOWN = 4
@@ -122,6 +122,10 @@ def latex_of(bound: Bound) -> str:
     sizes = ",\\ ".join(rf"{sympy.latex(sympy.Symbol(name))} \to \infty" for name in bound.scale.sizes)
     limit = rf",\ {sizes}" if sizes else ""
     extra = "".join(rf",\ U_{{{u.level}}}({sympy.latex(sympy.Symbol(u.index))})" for u in bound.uniform)
+    if any(len(block) > 1 for block in bound.grouping):
+        extra += r",\ \text{norm over " + _tex("|".join("".join(block) for block in bound.grouping)) + "}"
+    if bound.norm_status != "exact":
+        extra += rf",\ \text{{{bound.norm_status} bound of the norm}}"
     return rf"{bound.kind.tex}\left({bound.scale.latex()}\right)\ \left[{bound.mode.tex}{extra}\right]{limit}"
 
 
@@ -140,6 +144,15 @@ def latex_tree(root: Bound) -> str:
         reasons = "; ".join(_reasons(bound)) if not again else "see above"
         rows.append(_QUAD * depth + rf"{name}{latex_of(bound)} & \text{{{rule}}} & \text{{{_tex(reasons)}}}")
     return "\\begin{array}{lll}\n" + " \\\\\n".join(rows) + "\n\\end{array}"
+
+
+def html_step(step: Step) -> str:
+    """One step: rule, statement, subject; premises and hypotheses as a list."""
+    lines = [f"premise: {_statement(premise)}" for premise in step.premises]
+    lines += [f"hypothesis: {fact}" for fact in step.facts] + [f"condition: {condition}" for condition in step.conditions]
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    head = f"<b>{escape(step.rule)}</b> {escape(step.statement)}; on {escape(describe(step.subject))}"
+    return f'<div class="symtensor-step">{head}<ul>{items}</ul></div>'
 
 
 def html_tree(root: Bound) -> str:

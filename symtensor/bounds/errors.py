@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["MissingHypothesisError"]
+__all__ = ["ContradictionError", "MissingHypothesisError"]
+
+
+class ContradictionError(ValueError):
+    """Facts that exclude each other: one bounds a norm from below, another one strictly below that; anything would follow."""
+
+    def __init__(self, subject: str, lower: str, upper: str) -> None:
+        super().__init__(f"the facts about {subject} contradict each other: {lower}; and {upper}. Drop or correct one of them.")
 
 
 class MissingHypothesisError(ValueError):

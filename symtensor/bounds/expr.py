@@ -12,9 +12,11 @@ import sympy
 
 from symtensor.expansion import OrderTerm
 
+from ._input import exact
 from .errors import MissingHypothesisError
 from .scale import Scale, SizeParameter, as_scale
 from .tensors import RandomTensor
+from .value import check_blocks
 
 __all__ = ["Expr", "add", "as_expr", "deterministic_scale", "leaf", "order_term", "outer", "power", "scaled"]
 
@@ -213,9 +215,11 @@ def as_expr(value: Any) -> Expr:
         return deterministic_scale(value)
     if isinstance(value, OrderTerm):
         return order_term(value)
+    if isinstance(value, str):
+        raise TypeError(f"{value!r} is no expression: give a tensor, a number, a size or an O-term; scale(..) reads text")
     try:
-        number = sympy.sympify(value, strict=True)
-    except sympy.SympifyError:
+        number = exact(value)
+    except TypeError:
         raise TypeError(f"{value!r} is no expression: give a tensor, a number, a size or an O-term") from None
     if number.is_number and number.is_finite and number.is_extended_real:
         return Expr("number", (), number, (), ())
@@ -243,7 +247,7 @@ def scaled(coefficient: Any, expr: Any) -> Expr:
     child = as_expr(expr)
     if isinstance(coefficient, Scale | SizeParameter | str):
         return Expr("scaled", (child,), as_scale(coefficient), child.slots, child.family)
-    number = sympy.sympify(coefficient)
+    number = exact(coefficient)
     if number == 0:
         return as_expr(0)
     if not (number.is_number and number.is_finite and number.is_extended_real):
@@ -272,8 +276,10 @@ def outer(*factors: Any) -> Expr:
 def power(expr: Any, exponent: Any, grouping: Any = None) -> Expr:
     """||M||^p, a scalar (R5); for a scalar |M|^p. ``grouping`` chooses the norm, the singletons by default."""
     child = as_expr(expr)
-    value = sympy.Rational(str(exponent)) if isinstance(exponent, float) else sympy.sympify(exponent)
+    value = exact(exponent)
     if not (value.is_number and value.is_extended_real and value.is_finite) or value == 0:
         raise ValueError(f"||M||^p needs a real number p other than 0, given {exponent!r}")
     blocks = None if grouping is None else tuple(tuple(block) for block in grouping)
+    if blocks is not None:
+        check_blocks(blocks, child.labels)
     return Expr("power", (child,), (value, blocks), (), child.family)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ._input import exact
 from .modes import Kind, Mode, P, Uniform
 from .scale import Scale, as_scale
 from .value import Bound
@@ -21,15 +22,16 @@ FACTS: dict[str, str] = {
     "deterministic": "{0} is not random",
     "independent": "{all} are independent",
     "negatively_associated": "the norms of {all} are negatively associated",
-    "iid_over": "{0} is independent and identically distributed over {index}",
-    "independent_over": "{0} is independent over {index}",
-    "identically_distributed_over": "{0} has the same law for every {index}",
+    "iid_over": "{0} is independent and identically distributed over {index} (jointly in its other indices)",
+    "independent_over": "{0} is independent over {index} (jointly in its other indices)",
+    "identically_distributed_over": "{0} has the same law for every {index} (jointly in its other indices)",
     "uncorrelated_over": "different members of {0} over {index} are uncorrelated",
     "fixed_law": "the law of {0} does not depend on the sizes and is not degenerate",
     "known": "||{0}|| = {bound}",
     "moment": "E ||{0}||^{number} = O(({scale})^{number})",
     "variance": "E ||{0} - E {0}||^2 = O({scale})",
     "second_moment": "E ||{0}||^2 = Theta({scale})",
+    "frobenius_moment": "E ||{0}||_F^2 = Theta({scale})",
     "chaos_degree": "{0} is a polynomial of fixed degree {number} in independent Gaussians",
     "uniformly_integrable": "||{0}|| / {scale} is uniformly integrable",
     "sigma_min": "the least singular value of {0} is Omega({scale})",
@@ -49,8 +51,12 @@ FACTS: dict[str, str] = {
     "along_subsequence": "{0} = O({scale}) along one subsequence",
     "anscombe": "{0} is uniformly continuous in probability in its size (Anscombe)",
     "random_size": "the random size {0} is Theta({scale}) in probability",
+    "fixed": "{0} does not change with the sizes",
     "groenwall": "a uniform (Groenwall) argument bounds all steps of {0} by O({scale})",
 }  # fmt: skip
+
+#: relations that do not depend on the order of their subjects
+SYMMETRIC = ("independent", "negatively_associated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,13 @@ class Fact:
             if f"{{{part}}}" in FACTS[self.name] and getattr(self, part) is None:
                 raise ValueError(f"the fact {self.name!r} ('{FACTS[self.name]}') needs {part}=")
         object.__setattr__(self, "subjects", tuple(map(subject_key, self.subjects)))
+        if self.name == "dominated_by" and len(self.subjects) != 2:
+            raise ValueError("dominated_by is about two tensors, in this order: fact('dominated_by', M, F) says ||M|| = O(||F||)")
+        if self.name == "moment":
+            order = exact(self.number)
+            if not (order.is_number and order.is_extended_positive and order.is_finite):
+                raise ValueError(f"a moment E ||M||^k needs a positive number k, given {self.number!r}")
+            object.__setattr__(self, "number", order)
 
     def __str__(self) -> str:
         names = [str(subject) for subject in self.subjects] or ["it"]
@@ -133,17 +146,21 @@ def negatively_associated(*subjects: Any) -> Fact:
 
 
 def iid_over(index: str, *subjects: Any) -> Fact:
-    """Independent and identically distributed members of a family."""
+    """Independent and identically distributed members of a family, jointly in its other indices.
+
+    For C_ij over i: the rows (C_ij)_j are iid as vectors. The cyclic C_ij = eps_{(j - i) mod n} has iid entries in every row
+    and every column, but its rows are functions of one another: neither ``iid_over("i")`` nor ``iid_over("j")`` holds.
+    """
     return Fact("iid_over", subjects, index=index)
 
 
 def independent_over(index: str, *subjects: Any) -> Fact:
-    """Independent members of a family."""
+    """Independent members of a family, jointly in its other indices: the members over ``index`` as arrays over the rest."""
     return Fact("independent_over", subjects, index=index)
 
 
 def identically_distributed_over(index: str, *subjects: Any) -> Fact:
-    """Members of a family with one law (which makes pointwise bounds U1)."""
+    """Members of a family with one law, jointly in its other indices (which makes pointwise bounds U1)."""
     return Fact("identically_distributed_over", subjects, index=index)
 
 
@@ -187,9 +204,9 @@ def chaos_degree(degree: int, *subjects: Any) -> Fact:
     return Fact("chaos_degree", subjects, number=degree)
 
 
-def second_moment(scale: Any, *subjects: Any) -> Fact:
-    """E ||M||^2 = Theta(scale), exactly of that order."""
-    return Fact("second_moment", subjects, as_scale(scale))
+def second_moment(scale: Any, *subjects: Any, frobenius: bool = False) -> Fact:
+    """E ||M||^2 = Theta(scale), exactly of that order; of ||M||_F with ``frobenius``, which two and more slots need (R8c)."""
+    return Fact("frobenius_moment" if frobenius else "second_moment", subjects, as_scale(scale))
 
 
 def variance(scale: Any, *subjects: Any) -> Fact:

@@ -17,7 +17,8 @@ from .scale import Scale, ScaleError
 __all__ = ["FIXED", "NotANetworkError", "network_of"]
 
 #: stands for every dimension that does not grow; its value does not change an order
-FIXED = sympy.Symbol("fixed_dimension", positive=True)
+FIXED = sympy.Symbol("(fixed dimension)", positive=True)  # no name that a size can have
+TENSOR = "tensor "
 _JOINS = ("contract", "contract_vectors", "trace", "outer")
 
 
@@ -89,7 +90,7 @@ class _Builder:
     def leaf(self, node: Expr) -> dict[str, str]:
         labels = {label: f"x{next(self.fresh)}" for label in node.labels}
         self.sizes |= {labels[label]: as_sympy(size) for label, size in node.slots}
-        self.factors.append((node.data.name, tuple(labels.values())))
+        self.factors.append((TENSOR + node.data.name, tuple(labels.values())))  # a tensor may be called delta
         self.leaves.append(node)
         return labels
 

@@ -8,8 +8,8 @@ from typing import Any
 import sympy
 
 from symtensor.expansion import ScaleError
-from symtensor.parsing import parse_expression
 
+from ._input import exact
 from .scale import Comparison, Scale
 from .scale_text import from_sympy
 
@@ -43,6 +43,14 @@ class Function:
     growth: Any = None
     continuous: bool = False
 
+    def __post_init__(self) -> None:
+        if self.growth is None:
+            return
+        found = exact(self.growth)
+        if not (isinstance(found, sympy.Expr) and found.is_number and found.is_nonnegative and found.is_finite):
+            raise ValueError(f"growth is k >= 0 with |{self.name}| <= C (1 + |x|^k), given {self.growth!r}")
+        object.__setattr__(self, "growth", found)
+
     def image(self, scale: Scale) -> Scale | None:
         """phi(scale) if phi grows inside the scale group, so that phi(C x) <= C' phi(x); else None."""
         if self.expr is None or scale.limit() != "oo" or self.parameters:
@@ -75,7 +83,7 @@ def as_function(value: Any, growth: Any = None, continuous: bool | None = None) 
     """
     if isinstance(value, Function):
         return value
-    expr: Any = parse_expression(value, ("x", "n")) if isinstance(value, str) else sympy.sympify(value)
+    expr: Any = exact(value, ("x", "n"))
     if not isinstance(value, str):
         symbols = sorted(expr.free_symbols, key=str)
         if len(symbols) > 1 and X not in symbols:

@@ -9,6 +9,8 @@ from typing import Any
 
 import sympy
 
+from ._input import exact
+
 __all__ = ["ALL_MOMENTS", "DET", "PSI2", "U1", "U2", "Kind", "L", "Mode", "P", "Uniform"]
 
 
@@ -58,7 +60,7 @@ class Mode:
         if (self.name == "L") != (self.k is not None):
             raise ValueError("exactly the mode L has an order k: write L(2)")
         if self.k is not None:
-            order = sympy.nsimplify(self.k) if isinstance(self.k, float) else sympy.sympify(self.k)
+            order = exact(self.k)
             if not (order.is_number and order.is_extended_positive):
                 raise ValueError(f"L^k needs a positive number k, given {self.k}")
             if order.is_infinite and not self.open:
@@ -114,7 +116,7 @@ class Mode:
         """Mode of ||M||^p for p > 0."""
         if self.name == "psi2":
             return PSI2 if p <= 1 else ALL_MOMENTS
-        return self if self.name != "L" else L(self.k / sympy.sympify(p), self.open)
+        return self if self.name != "L" else L(self.k / exact(p), self.open)
 
     def __repr__(self) -> str:
         if self.name != "L":
@@ -146,7 +148,9 @@ ALL_MOMENTS = Mode("L", sympy.oo, True)
 class Uniform:
     """U1: sup_i P(||M_i|| > h f) -> 0 for every h -> oo (in L^k and psi2: one constant for all i).
 
-    U2: sup_i ||M_i|| / f is bounded in probability (the supremum inside). U2 implies U1, not conversely.
+    U2: sup_i ||M_i|| / f is bounded in probability (the supremum inside). U2 implies U1, not conversely. It qualifies the
+    upper half of a bound (with kind o: every h > 0; the supremum is o), never the lower one. Uniformities in several indices
+    hold jointly.
     """
 
     level: int

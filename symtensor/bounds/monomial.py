@@ -12,6 +12,8 @@ import sympy
 
 from symtensor.expansion import ScaleError
 
+from ._input import exact
+
 __all__ = ["ONE", "Exponents", "Monomial", "exponent", "hull_dominates", "signs"]
 
 Exponents = tuple[sympy.Expr, sympy.Expr, sympy.Expr]
@@ -25,10 +27,10 @@ def exponent(value: Any) -> sympy.Expr:
     Raises:
         ScaleError: a complex, infinite or undeclared exponent.
     """
-    exact = sympy.Rational(str(value)) if isinstance(value, float | np.floating) else sympy.sympify(value)
-    if not isinstance(exact, sympy.Expr) or not exact.is_extended_real or exact.is_infinite:
+    found = exact(value)
+    if not isinstance(found, sympy.Expr) or not found.is_extended_real or found.is_infinite:
         raise ScaleError(f"the exponent {value} must be real; declare a symbol with Symbol({str(value)!r}, real=True)")
-    return exact
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -107,7 +109,15 @@ class Monomial:
 
     def within(self, other: Monomial) -> bool:
         """Whether this monomial is O(other)."""
-        return self == other or (self / other).bounded()
+        if self == other:
+            return True
+        mine, theirs = dict(self.powers), dict(other.powers)
+        for name in {**mine, **theirs}:
+            pairs = zip(mine.get(name, _ZEROS), theirs.get(name, _ZEROS), strict=True)
+            # one size that grows settles it; equal exponents need no arithmetic
+            if 1 in signs(tuple(sympy.S.Zero if x == y else _plus(x, -y) for x, y in pairs)):  # type: ignore[arg-type]
+                return False
+        return True
 
     def without_logs(self) -> Monomial:
         """Only the powers of the sizes."""
@@ -136,7 +146,7 @@ def _number(value: sympy.Expr, sizes: Mapping[str, Any]) -> float:
     missing = [s.name for s in value.free_symbols if s.name not in sizes]  # type: ignore[attr-defined]
     if missing:
         raise ScaleError(f"the exponent {value} has no value: give {', '.join(sorted(missing))} too")
-    return float(value.subs({s: sizes[s.name] for s in value.free_symbols}))  # type: ignore[attr-defined]
+    return float(value.subs({s: exact(sizes[s.name]) for s in value.free_symbols}))  # type: ignore[attr-defined]
 
 
 def _factor(name: str, triple: Exponents, sizes: Mapping[str, Any]) -> Any:

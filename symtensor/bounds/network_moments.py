@@ -149,6 +149,11 @@ class MomentScale:
     degree: int
     assumptions: tuple[str, ...] = ()
 
+    def _repr_latex_(self) -> str:
+        moment, constant = sympy.latex(self.second_moment), "" if self.constant is None else f",\\ c = {sympy.latex(self.constant)}"
+        assumed = "".join(rf",\ \text{{assumed }} {a}" for a in self.assumptions)
+        return rf"$\displaystyle \Theta_p\left({self.scale.latex()}\right),\ E\|M\|^2 = {moment}{constant}{assumed}$"
+
 
 def moment_scale(network: Network, *, growing: Iterable[str] | None = None, max_states: int = MAX_STATES) -> MomentScale:
     """The scale of M by its exact second moment.

@@ -7,6 +7,7 @@ from typing import Any
 
 import sympy
 
+from ._input import exact
 from .expr import Expr, as_expr, check_distinct, families, merged
 from .functions import Function, as_function
 from .scale import as_scale
@@ -117,7 +118,7 @@ def max_over(expr: Any, index: str, moment: Any = None) -> Expr:
     ``moment`` chooses k in R10b where the tails give every moment.
     """
     result = _over("max_over", expr, index, index, True)
-    result.data = (index, None if moment is None else sympy.sympify(moment))
+    result.data = (index, None if moment is None else exact(moment))
     return result
 
 
@@ -228,6 +229,10 @@ def reindexed(expr: Any, relations: Mapping[Any, Any], random: str | None = None
     """M_{m(n)}: a size replaced by another one that tends to infinity (R18); ``random`` names a random index."""
     child = as_expr(expr)
     images = {getattr(key, "name", str(key)): as_scale(value) for key, value in relations.items()}
+    fixed = [name for name, image in images.items() if image.limit() != "oo"]
+    if fixed:
+        given = {getattr(key, "name", str(key)): value for key, value in relations.items()}
+        raise ValueError(f"{fixed[0]} = {given[fixed[0]]} does not tend to infinity: a bound is about large sizes only")
     slots = tuple((label, size.subs(images)) for label, size in child.slots)
     family = tuple((index, size.subs(images)) for index, size in child.family)
     return Expr("reindexed", (child,), (tuple(images.items()), random), slots, family)
@@ -244,7 +249,16 @@ def iterate(phi: Any, start: Any, steps: Any) -> Expr:
 
 
 def taylor_remainder(phi: Any, deviation: Any, point: Any, order: int | None) -> Expr:
-    """phi(x0 + D) minus its Taylor polynomial of degree ``order`` in the deviation D (R7)."""
+    """phi(x0 + D) minus its Taylor polynomial of degree ``order`` in the deviation D (R7).
+
+    Raises:
+        ValueError: a degree that is no integer >= 0, or a point that is no finite real number or expression.
+    """
     child = as_expr(deviation)
     function = phi if isinstance(phi, Function) else as_function(phi)
-    return Expr("taylor", (child,), (function, sympy.sympify(point), order), (), child.family)
+    if order is not None and (not isinstance(order, int) or isinstance(order, bool) or order < 0):
+        raise ValueError(f"order is the degree of the Taylor polynomial, an integer >= 0, given {order!r}")
+    x0 = exact(point)
+    if not isinstance(x0, sympy.Expr) or (x0.is_number and not (x0.is_extended_real and x0.is_finite)):
+        raise ValueError(f"the point of a Taylor expansion is a finite real number, given {point!r}")
+    return Expr("taylor", (child,), (function, x0, order), (), child.family)

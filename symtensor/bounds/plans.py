@@ -45,6 +45,8 @@ def _stated(node: Expr, given: Given) -> Iterable[Plan]:
         yield Plan("A", extra=fact, stated=True)
         if fact.bound is not None and fact.bound.grouping:
             yield Plan("N6", extra=fact, stated=True)
+    for fact in given.all("converges_to", node):
+        yield Plan("A", extra=fact, stated=True)
     if given.all("chaos_degree", node):
         yield Plan("R8c", stated=True)
     for fact in given.all("moment", node):
@@ -222,6 +224,11 @@ def _assemble(node: Expr, grouping: Grouping, given: Given) -> list[Plan]:
     return [Plan("R22", ((child, canonical([child.labels] if child.valence else [])),))]
 
 
+def _taylor(node: Expr, grouping: Grouping, given: Given) -> list[Plan]:
+    (child,) = node.children  # the deviation as one vector: the Taylor polynomial is in its entries
+    return [Plan("R7", ((child, canonical([child.labels] if child.valence else [])),))]
+
+
 def _dominated(node: Expr, grouping: Grouping, given: Given) -> list[Plan]:
     return [Plan("R14b", ((node.children[1], singletons(node.children[1])),))]
 
@@ -233,6 +240,6 @@ _PLANS: dict[str, Callable[[Expr, Grouping, Given], list[Plan]]] = {
     "max_over": _max_over, "sum_over": _sum_over, "inverse": _inverse, "inverse_remainder": _same("R13b"),
     "entry": _entry, "assemble": _assemble, "block_diagonal": _norms("N8"), "integral": _first("R19"),
     "derivative": _alone("R19"), "limit_over": _first("R12"), "given_event": _first("R14"), "conditional": _alone("R14"),
-    "reindexed": _first("R18"), "iterate": _first("R20"), "dominated": _dominated, "taylor": _norms("R7"),
+    "reindexed": _first("R18"), "iterate": _first("R20"), "dominated": _dominated, "taylor": _taylor,
     "coarser": _norms("N6"),
 }  # fmt: skip

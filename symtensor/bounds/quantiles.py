@@ -178,7 +178,7 @@ def _growth(ratio: sympy.Expr, law: QuantileFamily) -> str:
     for term in sympy.Add.make_args(ratio):
         (moving if term.has(law.size) else still).append(term)
     if not moving:
-        if sympy.Add(*still).is_negative:
+        if sympy.Add(*still).is_negative or _decreases(sympy.Add(*still), law):
             raise QuantileError(f"{law.name}: the quantile {law.quantile} decreases with the level; set increasing")
         return "bounded"
     value = sympy.factor_terms(sympy.Add(*moving))
@@ -188,6 +188,16 @@ def _growth(ratio: sympy.Expr, law: QuantileFamily) -> str:
     if limit is None:
         raise QuantileError(f"{law.name}: the growth of {value} in {law.size} is not decided; declare the signs of its symbols")
     return "bounded" if limit in ("0", "1") else "unbounded"
+
+
+def _decreases(ratio: sympy.Expr, law: QuantileFamily) -> bool:
+    """Whether the quantile falls somewhere among the high levels (large z, small eps), by values on a grid."""
+    if not ratio.free_symbols <= {law.level, _DELTA}:
+        return False
+    high = [3 + k / 3 for k in range(60)] if law.increasing else [k / 100 for k in range(1, 30)]
+    step = 1 / 3 if law.increasing else 1 / 100
+    values = [sympy.N(ratio.subs({law.level: z, _DELTA: step})) for z in high]
+    return any(value.is_real and value < -1e-9 for value in values)
 
 
 def _limit(value: sympy.Expr, law: QuantileFamily) -> str | None:

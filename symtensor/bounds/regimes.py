@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ._input import exact
 from .monomial import Monomial, exponent, sign_set
 from .scale import Scale, ScaleError, SizeParameter, as_scale
 
@@ -30,7 +31,7 @@ def substitute(mono: Monomial, images: Mapping[str, Any]) -> Scale:
     result = Scale.one()
     for name, (a, b, c) in mono.powers:
         value = images.get(name, SizeParameter(name))
-        symbols = {s: images[s.name] for e in (a, b, c) for s in e.free_symbols if s.name in images}  # type: ignore[attr-defined]
+        symbols = {s: exact(images[s.name]) for e in (a, b, c) for s in e.free_symbols if s.name in images}  # type: ignore[attr-defined]
         a, b, c = (exponent(e.subs(list(symbols.items()))) for e in (a, b, c))
         image = as_scale(value)
         if image == Scale.one():

@@ -20,7 +20,9 @@ import numpy as np
 import sympy
 
 from symtensor.expansion import ScaleError
+from symtensor.parsing import CONSTANTS, FUNCTIONS
 
+from ._input import is_positive_number
 from .monomial import ONE, Monomial, exponent, hull_dominates, sign_set
 
 __all__ = ["Comparison", "Scale", "ScaleError", "SizeParameter"]
@@ -41,17 +43,26 @@ class Comparison(Enum):
     UNDECIDED = "undecided"
 
 
+def _is_expression(value: Any) -> bool:
+    """An expression or tensor of this package, which has the reflected operations."""
+    return not isinstance(value, Scale | SizeParameter | sympy.Basic) and hasattr(value, "slots") and hasattr(value, "family")
+
+
 class _Arithmetic:
     """Products, quotients and powers shared by sizes and scales."""
 
     __slots__ = ()
 
     def __mul__(self, other: Any) -> Scale:
+        if _is_expression(other):
+            return NotImplemented  # the expression multiplies: scale("n") * M is M scaled
         return as_scale(self)._times(as_scale(other))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Scale:
+        if _is_expression(other):
+            return NotImplemented
         return as_scale(self)._times(as_scale(other)._power(_MINUS))
 
     def __rtruediv__(self, other: Any) -> Scale:
@@ -76,6 +87,8 @@ class SizeParameter(_Arithmetic):
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
             raise ScaleError(f"a size needs a name such as 'n', given {self.name!r}")
+        if self.name in FUNCTIONS or self.name in CONSTANTS or self.name == "loglog":
+            raise ScaleError(f"{self.name!r} is a function or constant in formulas, no size; choose another name")
 
     @property
     def symbol(self) -> sympy.Symbol:
@@ -256,8 +269,7 @@ def as_scale(value: Any) -> Scale:
         from .scale_text import scale
 
         return scale(value)
-    number = sympy.sympify(value)
-    if not (isinstance(number, sympy.Expr) and number.is_number and number.is_positive):
+    if not is_positive_number(value):
         raise ScaleError(f"{value!r} is no scale: give a text such as 'sqrt(n) log(n)', a size, or a positive constant")
     return Scale.one()
 

@@ -11,6 +11,7 @@ import sympy
 from symtensor.expansion import ScaleError
 from symtensor.parsing import CONSTANTS, FUNCTIONS, ExpressionSyntaxError, parse_expression, suggestion
 
+from ._input import exact
 from .monomial import Monomial
 from .scale import Comparison, Scale
 
@@ -19,6 +20,10 @@ __all__ = ["from_sympy", "latex_of", "scale", "text_of"]
 _SPACE = r" \, "
 _TOKEN = re.compile(r"\s*(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+|[A-Za-z_]\w*|\*\*|[-+*/^(),])")
 _UNARY = frozenset(name for name, (_, most, _f) in FUNCTIONS.items() if most == 1)
+#: what no undeclared name may contain: it is a function glued to a size, nlogn for n log(n)
+_GLUED = re.compile("(?:log)+|sqrt", re.IGNORECASE)
+#: shorter function names occur inside words; they count as glued between single letters only, as in nlnn
+_GLUED_SHORT = re.compile(f"[A-Za-z]?[0-9]*({'|'.join(sorted(_UNARY, key=len, reverse=True))})[A-Za-z]?[0-9]*")
 _CALL = re.compile(r"([A-Za-z_]\w*)\(")
 
 
@@ -35,8 +40,9 @@ def scale(text: Any, sizes: Iterable[str] | None = None, exponents: Mapping[str,
         exponents: real SymPy symbols (or numbers) for names used as exponents.
 
     Raises:
-        ScaleError: growth outside the group, naming the subterm: ``2**n``, ``n**sqrt(log(n))``, ``sin(n)``.
-        ExpressionSyntaxError: text outside the small language, naming the token.
+        ScaleError: growth outside the group, naming the subterm: ``2**n``, ``n**sqrt(log(n))``, ``sin(n)``; a name that
+            is no size: the constants, and names with a function glued to them, ``nlogn``, unless ``sizes`` declares them.
+        ExpressionSyntaxError: text outside the small language, naming the token; ``n^1/2``, which is n/2 to some.
 
     Example:
         >>> scale("sqrt(n) log(n)"), scale("n^a / n", exponents={"a": sympy.Symbol("a", positive=True)})
@@ -54,15 +60,18 @@ def scale(text: Any, sizes: Iterable[str] | None = None, exponents: Mapping[str,
     if not isinstance(text, str):
         raise TypeError(f"a scale is written as text or as a SymPy expression, not as {type(text).__name__}")
     tokens = _tokens(text)
+    _refuse_open_fraction(tokens, given)
     words = {t for t in tokens if t[0].isalpha() or t[0] == "_"}
     found = words - set(FUNCTIONS) - {"loglog", "pi"} - set(given)
     allowed = found if sizes is None else set(sizes)
-    reserved = sorted(allowed & set(CONSTANTS))
+    reserved = sorted(allowed & set(CONSTANTS) | ({"e"} & found if sizes is None else set()))
     if reserved:
         raise ScaleError(f"{reserved[0]} is the constant, no size; choose another name")
+    if sizes is None:
+        _refuse_glued(found)
     names = sorted(allowed | set(given))
     value = parse_expression(_formula(tokens), names)
-    replaced = {sympy.Symbol(k, real=True): sympy.sympify(v) for k, v in given.items()}
+    replaced = {sympy.Symbol(k, real=True): exact(v) for k, v in given.items()}
     replaced |= {sympy.Symbol(k, real=True): sympy.Symbol(k, positive=True) for k in allowed}
     return from_sympy(value.subs(list(replaced.items())), allowed)
 
@@ -81,6 +90,43 @@ def _tokens(text: str) -> list[str]:
     if not tokens:
         raise ExpressionSyntaxError("the scale is empty; write for example 'sqrt(n) log(n)'")
     return tokens
+
+
+def _refuse_glued(names: Iterable[str]) -> None:
+    """Names like nlogn are formulas without their spaces; as a size, data of order n would be consistent with them."""
+    for name in sorted(names):
+        match = _GLUED.search(name)
+        if match is None:
+            short = _GLUED_SHORT.fullmatch(name)
+            if short is None:
+                continue
+            head, function, tail = name[: short.start(1)], short.group(1), name[short.end(1) :]
+        else:
+            head, function, tail = name[: match.start()], match.group().lower(), name[match.end() :]
+        if function.startswith("loglog"):
+            function = "log(" * (len(function) // 3 - 1) + "log"
+        likely = f"{head} {function}({tail or 'n'})".strip() + ")" * function.count("(")
+        raise ScaleError(f"{name!r} is a function glued to a size, or a name that looks like it; write {likely!r}")
+
+
+def _refuse_open_fraction(tokens: list[str], exponents: Mapping[str, Any]) -> None:
+    """n^1/2 is n/2 by the rules of precedence and sqrt(n) to its author: constants do not count, so it would pass as n."""
+    for at in range(len(tokens) - 3):
+        if tokens[at] not in ("^", "**"):
+            continue
+        sign = tokens[at + 1] if tokens[at + 1] in "+-" else ""
+        rest = tokens[at + 1 + len(sign) : at + 4 + len(sign)]
+        if len(rest) == 3 and rest[1] == "/" and _is_number(rest[2]) and (_is_number(rest[0]) or rest[0] in exponents):
+            power, mark = sign + "".join(rest), tokens[at]
+            base = tokens[at - 1] if at else ""
+            root = " or sqrt(..)" if power == "1/2" else ""
+            raise ExpressionSyntaxError(
+                f"{base}{mark}{power} is ambiguous: write {base}{mark}({power}){root}, or ({base}{mark}{sign}{rest[0]})/{rest[2]}"
+            )
+
+
+def _is_number(token: str) -> bool:
+    return token[0].isdigit() or token[0] == "."
 
 
 def _formula(tokens: list[str]) -> str:

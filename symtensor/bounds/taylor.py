@@ -10,11 +10,14 @@ import sympy
 
 from symtensor.expansion import taylor
 
+from ._input import exact
 from .derive import bound
+from .errors import MissingHypothesisError
 from .expr import Expr, as_expr
 from .facts import Fact
 from .functions import Function, X, as_function
 from .operations import taylor_remainder
+from .rules.base import Given
 from .value import Bound
 
 __all__ = ["StochasticTaylor", "stochastic_taylor"]
@@ -77,7 +80,7 @@ def stochastic_taylor(phi: Any, deviation: Any, point: Any = 0, order: int = 1, 
         1 + D + (1/2)*D**2 + Theta(1/n^(3/2)) [P], n -> oo
     """
     facts = tuple(assume)
-    child, function, x0 = as_expr(deviation), as_function(phi), sympy.sympify(point)
+    child, function, x0 = as_expr(deviation), as_function(phi), exact(point)
     if child.valence:
         raise ValueError(f"the expansion in closed form is for a scalar deviation; {child} has slots {child.labels}")
     if function.expr is None:
@@ -86,6 +89,23 @@ def stochastic_taylor(phi: Any, deviation: Any, point: Any = 0, order: int = 1, 
         raise ValueError(f"order is the degree of the Taylor polynomial, an integer >= 0, given {order!r}")
     remainder = bound(taylor_remainder(function, child, x0, order), facts)
     series = taylor(function.expr, X, x0)
-    coefficients = tuple(sympy.sympify(series.coefficient(j)) for j in range(order + 1))
+    coefficients = tuple(exact(series.coefficient(j)) for j in range(order + 1))
+    _fixed_coefficients(coefficients, function, x0, [*facts, *_facts_of(child)])
     terms = {j: bound(child**j, facts) for j, c in enumerate(coefficients) if j and c != 0}
     return StochasticTaylor(function, x0, coefficients, child, terms, remainder)
+
+
+def _facts_of(node: Expr) -> tuple[Fact, ...]:
+    return tuple(node.data.facts) if node.op == "leaf" else ()
+
+
+def _fixed_coefficients(coefficients: tuple[sympy.Expr, ...], phi: Function, point: sympy.Expr, facts: list[Fact]) -> None:
+    """The bound of a term is that of D^j; a coefficient that changes with the sizes would be missing in it."""
+    given = Given(facts)
+    for symbol in sorted({s.name for c in coefficients for s in c.free_symbols}):  # type: ignore[attr-defined]
+        if given.find("fixed", symbol) is None:
+            raise MissingHypothesisError(
+                "R7", "fixed point", f"{symbol} in {phi} at {point}",
+                f"state fact('fixed', {symbol!r}), or bound the terms one by one",
+                "at a point that grows with n the coefficients grow too: (n + D)^2 = n^2 + 2 n D + D^2",
+            )  # fmt: skip

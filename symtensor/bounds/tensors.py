@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ._input import exact, is_positive_number
 from .facts import FACTS, Fact
 from .scale import Scale, as_scale
 
@@ -13,6 +14,16 @@ if TYPE_CHECKING:
     from .expr import Expr
 
 __all__ = ["RandomTensor"]
+
+
+def _size(name: str, label: str, value: Any) -> Scale:
+    """A size that grows (or may grow), or a positive integer for one that stays fixed."""
+    found = as_scale(value)
+    if found.limit() == "0":
+        raise ValueError(f"{name}: the size of {label!r} is {found}, which tends to 0; a size is a positive integer or grows")
+    if is_positive_number(value) and not exact(value).is_integer:
+        raise ValueError(f"{name}: the size of {label!r} is a positive integer or grows, given {value}")
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -59,8 +70,8 @@ class RandomTensor:
         if len(sizes) != len(slots or {}) + len(family or {}):
             raise ValueError(f"{name}: a label is either a slot or a family index, not both")
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "slots", tuple((k, as_scale(v)) for k, v in (slots or {}).items()))
-        object.__setattr__(self, "family", tuple((k, as_scale(v)) for k, v in (family or {}).items()))
+        object.__setattr__(self, "slots", tuple((k, _size(name, k, v)) for k, v in (slots or {}).items()))
+        object.__setattr__(self, "family", tuple((k, _size(name, k, v)) for k, v in (family or {}).items()))
         object.__setattr__(self, "facts", tuple(self._own(fact) for fact in facts))
 
     def _own(self, fact: Fact) -> Fact:
@@ -108,6 +119,9 @@ class RandomTensor:
 
     def __truediv__(self, other: Any) -> Expr:
         return self.expr / other
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return other / self.expr
 
     def __neg__(self) -> Expr:
         return -self.expr

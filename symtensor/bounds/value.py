@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,20 @@ __all__ = ["DET", "PSI2", "Bound", "DerivationError", "Grouping", "Kind", "L", "
 
 Grouping = tuple[tuple[str, ...], ...]
 STATUSES = ("exact", "lower", "upper")
+
+
+def check_blocks(grouping: Any, slots: Iterable[str] | None = None) -> None:
+    """Refuse blocks that are empty or overlap, or that are no partition of ``slots``: they define no norm.
+
+    Raises:
+        ValueError: naming the blocks and the slots.
+    """
+    blocks = [(block,) if isinstance(block, str) else tuple(block) for block in grouping]
+    stated = [label for block in blocks for label in block]
+    if len(set(stated)) < len(stated) or not all(blocks):
+        raise ValueError(f"the grouping {tuple(blocks)} has a slot twice or an empty block; it is a partition of the slots")
+    if slots is not None and set(stated) != set(slots):
+        raise ValueError(f"the grouping {tuple(blocks)} must contain each slot once: {tuple(slots)}")
 
 
 class DerivationError(ValueError):
@@ -93,6 +107,11 @@ class Step:
         premises[hypothesis.premise] = premises[hypothesis.premise].weakened(hypothesis.what)
         return replace(self, premises=tuple(premises))
 
+    def _repr_html_(self) -> str:
+        from .display import html_step
+
+        return html_step(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
@@ -130,6 +149,7 @@ class Bound:
         object.__setattr__(self, "scale", as_scale(self.scale))
         object.__setattr__(self, "kind", Kind(self.kind))
         object.__setattr__(self, "uniform", (given,) if isinstance(given, Uniform) else tuple(given or ()))
+        check_blocks(self.grouping)
         if self.norm_status not in STATUSES:
             raise ValueError(f"norm_status is one of {', '.join(STATUSES)}, not {self.norm_status!r}")
         if self.norm_status == "lower" and self.kind.upper:

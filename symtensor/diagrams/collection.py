@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from symtensor.diagrams import properties
-from symtensor.diagrams.contents import Content, contents
+from symtensor.diagrams.contents import Content, check_size, contents
 from symtensor.diagrams.diagram import Diagram
 from symtensor.diagrams.dressed import check_dressed, one_over_n_order, skeleton_order
 from symtensor.diagrams.enumeration import blocks_of, parts_of, skeletons
@@ -89,14 +89,17 @@ def enumerate_diagrams(
     Tally(count=18, weight=Fraction(115, 48))
     """
     chosen = theory(model) if isinstance(model, str) else model
-    if dressed is not None:
+    if dressed is not None and isinstance(chosen, Model):
         check_dressed(chosen)
     request = Request.checked(
         chosen, legs, kind=kind, loops=loops, orders=orders, labelled=labelled, causality=causality, irreducible=irreducible,
         dressed=dressed, where=where, no_tadpoles=no_tadpoles, no_self_loops=no_self_loops, no_snails=no_snails,
         no_self_energies=no_self_energies,
     )  # fmt: skip
+    if executor is not None and not hasattr(executor, "submit"):
+        raise RequestError(f"executor={executor!r}: give a concurrent.futures executor")
     if dressed is None:
+        check_size(request)
         contents(request)  # refuses infinite requests now, not at the first diagram
     return DiagramSet(request, executor)
 
@@ -226,7 +229,7 @@ class DiagramSet:
         """
         from symtensor.diagrams.verification import verify
 
-        return verify(self, self if diagrams is None else diagrams)
+        return verify(self, diagrams)
 
     def to_json(self) -> str:
         """All diagrams as one JSON document: request, then for each its canonical line, symmetry factor and loops."""

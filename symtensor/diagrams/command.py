@@ -23,6 +23,7 @@ from symtensor.diagrams.collection import DiagramSet, Tally, enumerate_diagrams
 from symtensor.diagrams.command_help import DESCRIPTION, EPILOG, USAGE
 from symtensor.diagrams.command_output import check_folder, write_document, write_folder
 from symtensor.diagrams.diagram import Diagram
+from symtensor.diagrams.dressed import check_dressed
 from symtensor.diagrams.errors import IncompleteError, InfiniteRequestError, ModelError, RequestError
 from symtensor.diagrams.model import Model
 from symtensor.diagrams.model_file import load_model
@@ -83,7 +84,9 @@ def _check(options: argparse.Namespace) -> None:
         value = getattr(options, name)
         if value is not None and value < least:
             raise RequestError(f"--{name} {value}: it must be {least} or more")
-    if options.out:
+    if options.out is not None:
+        if not options.out.strip():
+            raise RequestError("--out needs the name of a folder, got an empty text")
         check_folder(Path(options.out))
 
 
@@ -133,8 +136,10 @@ def named_model(name: str) -> Model:
 
 
 def _refuse_enormous(asked: DiagramSet, options: argparse.Namespace) -> None:
+    if options.limit is not None and not options.verify:
+        return
     weight = lower_bound(asked.request)
-    if weight is None or (options.limit is not None and not options.verify):
+    if weight is None:
         return
     what = f"at least {_rounded(weight)} diagrams answer this (by their generating function)"
     if weight > (LISTED if options.verify else COUNTED) and (options.count or options.verify):
@@ -183,18 +188,27 @@ def _compile() -> None:
 # --- answers ------------------------------------------------------------------------------------------------------------
 
 
+def _split(asked: DiagramSet) -> tuple[tuple[str, ...], dict[tuple[int, ...], Tally]]:
+    """The tallies by order in 1/N and index loops, or by index loops where the model has no order in 1/N."""
+    model = asked.request.model
+    if not any(f.index for f in model.fields):
+        return (), {}
+    try:
+        check_dressed(model)
+    except RequestError:
+        return ("index_loops",), {(loops,): tally for loops, tally in asked.by_index_loops().items()}
+    return ("order", "index_loops"), dict(asked.by_one_over_n())
+
+
 def _count(asked: DiagramSet, options: argparse.Namespace) -> int:
-    fields = asked.request.model.fields
-    split = any(f.index for f in fields) and any(f.auxiliary for f in fields)
     start = time.perf_counter()
     with _spinner("counting"):
-        by = asked.by_one_over_n() if split else {}
-        total = sum(by.values(), Tally(0, Fraction(0))) if split else asked.tally()
+        names, by = _split(asked)
+        total = sum(by.values(), Tally(0, Fraction(0))) if by else asked.tally()
     answer: dict[str, Any] = {"count": total.count, "weight": str(total.weight), "seconds": round(time.perf_counter() - start, 6)}
-    if split:
+    if names:
         answer["by"] = [
-            {"order": order, "index_loops": loops, "count": tally.count, "weight": str(tally.weight)}
-            for (order, loops), tally in by.items()
+            {**dict(zip(names, key)), "count": tally.count, "weight": str(tally.weight)} for key, tally in by.items()
         ]
     if not total.count:
         answer["reason"] = _reason(asked)

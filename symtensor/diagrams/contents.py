@@ -12,11 +12,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from symtensor.diagrams.errors import InfiniteRequestError
-from symtensor.diagrams.model import Vertex
+from symtensor.diagrams.errors import InfiniteRequestError, RequestError
+from symtensor.diagrams.model import MAX_VALENCE, Vertex
 from symtensor.diagrams.request import Request
 
-__all__ = ["Content", "contents", "usable_vertices"]
+__all__ = ["MAX_NODES", "Content", "check_size", "contents", "usable_vertices"]
+
+#: Sets of nodes are bits of one integer in the kernel.
+MAX_NODES = 60
 
 #: A multiset of vertices as pairs (vertex, number), in the order of the model.
 Content = tuple[tuple[Vertex, int], ...]
@@ -29,6 +32,16 @@ class _Row:
     coefficients: np.ndarray
     lowest: float
     highest: float
+
+
+def check_size(request: Request) -> None:
+    """Raise RequestError if even the fewest vertices are more nodes than one connected diagram may have."""
+    valences = [vertex.valence for vertex in request.model.vertices]
+    if request.loops is None or request.model.families or not valences or max(valences) < 3:
+        return
+    fewest = -(-(2 * (request.loops - 1) + len(request.legs)) // (max(valences) - 2)) + len(request.legs)
+    if fewest > MAX_NODES:
+        raise RequestError(f"{request}: at least {fewest} nodes; at most {MAX_NODES} are possible in one connected diagram")
 
 
 def usable_vertices(request: Request) -> tuple[Vertex, ...]:
@@ -44,6 +57,11 @@ def usable_vertices(request: Request) -> tuple[Vertex, ...]:
     if any(vertex.valence < 3 for vertex in model.vertices):
         raise InfiniteRequestError("a vertex family together with vertices of valence 1 or 2: no loop order bounds their valence")
     largest = 2 * (request.loops - 1) + len(request.legs) + 2
+    if largest > MAX_VALENCE:
+        raise RequestError(
+            f"{request}: the family {model.families[0].name!r} has vertices of up to {largest} legs at this loop order; at most "
+            f"{MAX_VALENCE} legs are possible. Ask for fewer loops"
+        )
     return (*model.vertices, *(vertex for family in model.families for vertex in family.vertices(largest)))
 
 

@@ -68,7 +68,7 @@ class Diagram:
 
     @classmethod
     def from_string(cls, text: str, model: Model | str) -> Diagram:
-        """Read a line such as ``x:1-g4 g4-g4 g4-x:2`` (the form of `canonical`)."""
+        """Read a line such as ``x:1-g4.0 x:2-g4.0 g4.0-g4.0`` (the form of `canonical`)."""
         from symtensor.diagrams.edge_string import from_edge_string
         from symtensor.diagrams.theories import theory
 

@@ -73,6 +73,8 @@ def from_edge_string(text: str, model: Model) -> Graph:
     Raises: DiagramError quoting the line of the diagram that cannot be read, has no propagator or more than one possible
     one, and for all that `validate` refuses.
     """
+    if not isinstance(text, str):
+        raise DiagramError(f"a diagram is read from text such as x:1-g0, got {type(text).__name__}")
     pieces = list(_pieces(text, model))
     ends = [end for piece in pieces for end in (piece.start, piece.end)]
     legs = [end.node for end in ends if end.number is None]

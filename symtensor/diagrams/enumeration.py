@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from symtensor.diagrams.contents import Content, contents
+from symtensor.diagrams.contents import MAX_NODES, Content, contents
 from symtensor.diagrams.dressed import dressed_skeletons
 from symtensor.diagrams.errors import RequestError
 from symtensor.diagrams.graph import Leg
@@ -28,9 +28,7 @@ from symtensor.diagrams.request import Request
 __all__ = ["Block", "blocks_of", "parts_of", "search", "skeletons"]
 
 #: Blocks grow from the first to the second size, so that the first diagrams come at once.
-FIRST_BLOCK, BLOCK = 32, 1024
-#: Sets of nodes are bits of one integer.
-MAX_NODES = 60
+FIRST_BLOCK, BLOCK = 1, 1024
 #: Searches with at most this many results are remembered when disconnected diagrams are put together.
 REMEMBERED = 2000
 

@@ -178,6 +178,8 @@ def _edge(graph: nx.Graph, model: Model, number: Mapping[Any, int], u: Any, v: A
 def _parsed(data: str | bytes | Mapping[str, Any]) -> object:
     if isinstance(data, Mapping):
         return data
+    if not isinstance(data, (str, bytes, bytearray)):
+        raise DiagramError(f"a diagram is read from JSON text or a mapping, got {type(data).__name__}")
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -21,24 +21,34 @@ def index_fields(model: Model) -> frozenset[str]:
 
 
 def shares(model: Model, vertices: tuple[Vertex, ...], index_legs: int) -> Iterator[tuple[int, ...]]:
-    """For the given vertices (equal ones next to each other) all tuples of lengths of their index lines.
+    """For the given vertices (equal ones next to each other) all tuples of lengths of their index lines, one after the other.
 
     Length 0 is a line between legs, -1 stands at vertices without the index. Each tuple is increasing over equal vertices. The
     number of vertices on loops of length l is a multiple of l.
     """
     fields = index_fields(model)
     groups = [(vertex, len(list(same))) for vertex, same in itertools.groupby(vertices)]
-    indexed = [any(name in fields for name in vertex.legs) for vertex, _ in groups]
-    total = sum(number for (_, number), on in zip(groups, indexed) if on)
-    lengths = ([0] if index_legs else []) + list(range(1, total + 1))
-    choices = [
-        list(itertools.combinations_with_replacement(lengths, number)) if on else [(-1,) * number]
-        for (_, number), on in zip(groups, indexed)
-    ]
-    for chosen in itertools.product(*choices):
-        flat = tuple(length for part in chosen for length in part)
-        if all(length < 1 or flat.count(length) % length == 0 for length in set(flat)):
-            yield flat
+    on_line = [any(name in fields for name in vertex.legs) for vertex, _ in groups]
+    numbers = tuple(number if on else 0 for (_, number), on in zip(groups, on_line))
+    for chosen in _lengths(numbers, 0 if index_legs else 1):
+        lengths: list[int] = []
+        for kind, ((_, number), on) in enumerate(zip(groups, on_line)):
+            lengths += [length for length, counts in chosen for _ in range(counts[kind])] if on else [-1] * number
+        yield tuple(lengths)
+
+
+def _lengths(numbers: tuple[int, ...], length: int) -> Iterator[tuple[tuple[int, tuple[int, ...]], ...]]:
+    """How many vertices of each kind lie on lines of each length, from `length` up."""
+    if not any(numbers):
+        yield ()
+        return
+    if length > sum(numbers):
+        return
+    for counts in itertools.product(*(range(number, -1, -1) for number in numbers)):
+        if length == 0 or sum(counts) % length == 0:
+            here = ((length, counts),) if any(counts) else ()
+            for rest in _lengths(tuple(n - c for n, c in zip(numbers, counts)), length + 1):
+                yield here + rest
 
 
 def closed_loops(lengths: tuple[int, ...]) -> int:

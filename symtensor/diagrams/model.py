@@ -218,6 +218,11 @@ class Model:
         for f in self.fields:
             if f.conjugate is not None:
                 _check_known(f.conjugate, set(known), f"the conjugate of field {f.name!r}")
+                if f.conjugate == f.name or known[f.conjugate].conjugate is not None:
+                    raise ModelError(
+                        f"field {f.name!r} is the conjugate of {f.conjugate!r}, which is itself a conjugate: name one of the two "
+                        "only, as Field('psi'), Field('psib', conjugate='psi'); a real field has no conjugate"
+                    )
         for p in self.propagators:
             if known[p.first].response and known[p.second].response:
                 raise ModelError(f"propagator {p.name} joins two response fields; that correlator vanishes, leave it out")

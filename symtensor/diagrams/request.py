@@ -74,6 +74,12 @@ class Request:
         **filters: bool,
     ) -> Request:  # fmt: skip
         """The request as a value; raises RequestError naming the option that cannot be met."""
+        if not isinstance(model, Model):
+            raise RequestError(f"model: give a Model or the name of one, got {type(model).__name__}")
+        if orders is not None and not isinstance(orders, Mapping):
+            raise RequestError(f"orders={orders!r}: give a mapping such as {{'g': 4}} or {{'g': (0, 4)}}")
+        if where is not None and not callable(where):
+            raise RequestError(f"where={where!r}: give a function of a diagram that says whether it is kept")
         named = parse_legs(model, legs, labelled)
         if kind == "vacuum":
             if named:
@@ -106,8 +112,8 @@ def parse_legs(model: Model, legs: Any, labelled: bool = True) -> tuple[Leg, ...
     if repeated:
         raise RequestError(f"leg label {repeated[0]!r} is given twice; labels tell legs apart, so each must be different")
     for leg in listed:
-        if leg.label is not None and not re.fullmatch(r"[\w.+\-' ]{1,40}", leg.label):
-            raise RequestError(f"leg label {leg.label!r}: use 1 to 40 letters, digits and _ . + - '")
+        if leg.label is not None and not (re.fullmatch(r"[\w.+\-' ]{1,40}", leg.label) and leg.label.strip()):
+            raise RequestError(f"leg label {leg.label[:60]!r}: use 1 to 40 letters, digits, inner spaces and _ . + - '")
     if not labelled:
         listed = [Leg(leg.field) for leg in listed]
     else:
@@ -201,7 +207,9 @@ def _bounds(model: Model, name: str, value: Any) -> tuple[int, int]:
         )
     pair = (value, value) if isinstance(value, int) else value
     low, high = pair if isinstance(pair, tuple) and len(pair) == 2 else (None, None)
-    if not isinstance(low, int) or not isinstance(high, int) or low > high:
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        raise RequestError(f"order of {name!r}: the lowest, {low}, is above the highest, {high}")
+    if not isinstance(low, int) or not isinstance(high, int):
         raise RequestError(f"order of {name!r}: give an integer or a pair (lowest, highest), got {value!r}")
     return low, high
 

@@ -13,7 +13,7 @@ nothing of the search, pick from it what must be there.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
@@ -22,7 +22,7 @@ from symtensor.diagrams import properties
 from symtensor.diagrams.contents import contents
 from symtensor.diagrams.diagram import Diagram
 from symtensor.diagrams.dressed import one_over_n_order
-from symtensor.diagrams.errors import IncompleteError
+from symtensor.diagrams.errors import IncompleteError, RequestError
 from symtensor.diagrams.part import Part
 from symtensor.diagrams.request import Request
 
@@ -61,9 +61,17 @@ class _Found:
         return sum(self.weights.values(), Fraction(0))
 
 
-def verify(diagram_set: DiagramSet, diagrams: Iterable[Diagram]) -> Verification:
-    """Check `diagrams` against the class that `diagram_set` asks for; raises IncompleteError saying what disagrees."""
+def verify(diagram_set: DiagramSet, diagrams: Iterable[Diagram] | None = None) -> Verification:
+    """Check `diagrams` (default: the enumeration itself) against the class that `diagram_set` asks for.
+
+    The symmetry factors of a list that is given are also counted anew one by one, so that two wrong ones cannot cancel. Raises
+    IncompleteError saying what disagrees.
+    """
     request = diagram_set.request
+    if diagrams is None:
+        diagrams = diagram_set
+    else:
+        diagrams = _with_right_factors(request, diagrams)
     wider = _wider(request)
     if wider is None:
         expected, grade, text = _dressed_weights(request) if request.dressed is not None else _weights(request)
@@ -81,6 +89,18 @@ def verify(diagram_set: DiagramSet, diagrams: Iterable[Diagram]) -> Verification
         checks = (*proof.checks[1:], text)
     first = f"{len(found.parts)} distinct diagrams, each with the legs, vertices, orders and class asked for"
     return Verification(str(request), len(found.parts), found.weight, (first, *checks))
+
+
+def _with_right_factors(request: Request, diagrams: Iterable[Diagram]) -> Iterator[Diagram]:
+    for diagram in diagrams:
+        if not isinstance(diagram, Diagram):
+            raise RequestError(f"verify takes diagrams, got {type(diagram).__name__}")
+        right = properties.automorphism_count(diagram.graph)
+        if diagram.symmetry_factor != right:
+            raise IncompleteError(
+                f"{request}: {diagram.canonical!r} is listed with symmetry factor {diagram.symmetry_factor}; it is {right}"
+            )
+        yield diagram
 
 
 def _read(request: Request, diagrams: Iterable[Diagram], grade: Callable[[Diagram], Grade]) -> _Found:

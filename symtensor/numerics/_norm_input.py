@@ -104,9 +104,28 @@ def _from_numbers(grouping: Sequence[Sequence[int]], order: int) -> Blocks:
     return tuple(tuple(int(slot) for slot in block) for block in blocks)
 
 
+def require_unmasked(name: str, value: Any) -> None:
+    """Masked entries would be read as the numbers under the mask."""
+    if np.ma.is_masked(value):
+        raise NormInputError(
+            f"{name} has {int(np.ma.count_masked(value))} masked entries, which have no value; give numbers (.filled(0) for zeros)"
+        )
+
+
+def plain_array(name: str, value: Any) -> NDArray[Any]:
+    """`value` as an array of any type; raises NormInputError for rows of different length and for masked entries."""
+    require_unmasked(name, value)
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise NormInputError(
+            f"{name} is a nested sequence whose rows differ in length; all rows of an array are equally long"
+        ) from None
+
+
 def require_real_array(name: str, value: Any, *, cast: bool) -> Array:
     """`value` as a float64 array without NaN, infinities or axes of length zero."""
-    array = np.asarray(value)
+    array = plain_array(name, value)
     if array.dtype.kind == "c":
         raise NormInputError(
             f"{name} is complex ({array.dtype}); only real norms are computed, and for three or more slots the real and "

@@ -37,9 +37,11 @@ from symtensor.numerics._norm_input import (
     GroupingError,
     NormInputError,
     parse_grouping,
+    plain_array,
     require_float64,
     require_real_array,
     require_tolerance,
+    require_unmasked,
 )
 from symtensor.numerics._norm_lanczos import basis_size
 
@@ -220,7 +222,7 @@ def block_norm(blocks: Any, order: int, **options: Any) -> NormBracket:
             raise NormInputError("no blocks are given; at least one is needed")
         fields = {name: np.stack([getattr(p, name) for p in parts], -1) for name in ("lower", "upper", "residual", "iterations")}
     else:
-        array = np.asarray(blocks)
+        array = plain_array("blocks", blocks)
         if array.ndim < order + 1:
             raise NormInputError(f"blocks of shape {array.shape} have no axis of blocks beside {order} slots")
         norms = subordinate_norm(array, batch_dims=array.ndim - order, **options)
@@ -232,13 +234,16 @@ def block_norm(blocks: Any, order: int, **options: Any) -> NormBracket:
 
 
 def _of_order(block: Any, order: int) -> Any:
-    if np.ndim(block) != order:
-        raise NormInputError(f"a block of shape {np.shape(block)} does not have order {order}")
-    return block
+    array = plain_array("a block", block)
+    if array.ndim != order:
+        raise NormInputError(f"a block of shape {array.shape} does not have order {order}")
+    return array
 
 
 def _flat_operands(operands: tuple[Any, ...], batch_dims: int) -> tuple[tuple[int, ...], tuple[Any, ...]]:
     """The batch shape, and the operands (at least one) with one flat batch axis."""
+    for x in operands:
+        require_unmasked("an operand", x)
     arrays = tuple(jnp.asarray(x) for x in operands)
     shapes = {x.shape[:batch_dims] for x in arrays}
     if len(shapes) > 1 or any(x.ndim < batch_dims for x in arrays):

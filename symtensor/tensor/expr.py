@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sympy
 
@@ -238,7 +238,7 @@ class TensorExpr:
             expanded = sympy.expand(coefficient)
             if not expanded.is_polynomial(symbol):
                 raise CoefficientError(f"coefficient {coefficient} is not polynomial in {symbol}")
-            return expanded.coeff(symbol, power)
+            return cast(sympy.Expr, expanded.coeff(symbol, power))
 
         return self.canonical().map_coefficients(extract)
 

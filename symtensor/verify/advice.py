@@ -45,6 +45,8 @@ def explain(result: Verification, half: bool) -> tuple[str, ...]:
             texts.append(f"{name} grows slower than f: slope in {_interval(found)}, {end}")
         else:
             texts.append(f"{name} grows like f: slope in {_interval(found)}, within the tolerance {delta:.3f}")
+        if math.isfinite(found.dof):
+            texts.append(f"{name} scatters by more than its errors: a wider interval, by Student's t with {found.dof:g} dof")
         if found.irregular:
             texts.append(f"{name} is irregular in n: no smooth curve fits (chi2/dof {found.chi2_dof:.1f}, rms {found.rms:.2f})")
     return (*texts, *_limits(result, half))
@@ -97,6 +99,10 @@ def _inconclusive(result: Verification, half: bool) -> list[str]:
         name, width = _name(found), (found.high - found.low) / 2
         if found.irregular:
             texts.append(f"{name}: more sizes in between; the sequence may depend on residues of n, or have an atom at this level")
+        elif math.isfinite(found.dof) and found.low <= result.delta < found.high:
+            texts.append(
+                f"{name}: more sizes; the sizes scatter by more than the sampling errors, which more samples do not change"
+            )
         elif found.low <= result.delta and found.high > result.delta and width > 0:
             texts.append(_samples_needed(result, found, name, width))
         elif found.low > result.delta0:

@@ -16,7 +16,17 @@ from symtensor.verify.levels import check_levels, enough_samples, log_quantile
 from symtensor.verify.result import Jump, LevelResult, RefusedLevel, Verification
 from symtensor.verify.sizes import upper_half
 from symtensor.verify.slope import Slopes, fit_slopes
-from symtensor.verify.verdict import HALF_LEVEL, VERDICTS, Decision, Status, Tolerance, decide, interval_factor, tolerance_at
+from symtensor.verify.verdict import (
+    HALF_LEVEL,
+    VERDICTS,
+    Decision,
+    Status,
+    Tolerance,
+    decide,
+    half_width,
+    interval_factor,
+    tolerance_at,
+)
 
 __all__ = ["Setting", "analyse", "make_setting", "require_random"]
 
@@ -68,6 +78,11 @@ def make_setting(
         raise VerificationError(f"a {claim.kind} claim is judged at level {half:g}; add it to levels = {known}")
     natural = float(tolerance_at(np.log(np.asarray(sizes, float))[upper_half(len(sizes))]))
     chosen = natural if delta is None else float(delta)
+    if delta is None and 0 < chosen <= delta0 < math.inf:
+        raise VerificationError(
+            f"at sizes around {math.exp(0.7 / natural):.3g} the tolerance 0.7/log n_c = {natural:.3g} is not above "
+            f"delta0 = {delta0:g}; take smaller sizes, or a smaller delta0"
+        )
     if not 0 <= delta0 < chosen < math.inf:
         raise VerificationError(f"delta0 = {delta0:g} and delta = {chosen:g}: 0 <= delta0 < delta is required")
     log_f = claim.log_values(sizes)
@@ -159,10 +174,11 @@ def _curves(setting: Setting, rows: Sequence[Array], levels: Sequence[float]) ->
 
 
 def _results(fits: Slopes, levels: Sequence[float], side: Status, z: float, y: Array, se: Array) -> list[LevelResult]:
+    width = half_width(fits, z)
     return [
         LevelResult(
-            level=level, side=side, slope=float(fits.slope[i]), se=float(fits.se[i]),
-            low=float(fits.slope[i] - z * fits.se[i]), high=float(fits.slope[i] + z * fits.se[i]),
+            level=level, side=side, slope=float(fits.slope[i]), se=float(fits.se[i]), dof=float(fits.dof[i]),
+            low=float(fits.slope[i] - width[i]), high=float(fits.slope[i] + width[i]),
             curvature=float(fits.curvature[i]), curvature_se=float(fits.curvature_se[i]),
             extrapolated=float(fits.extrapolated[i]), chi2_dof=float(fits.chi2_dof[i]), rms=float(fits.rms[i]),
             irregular=bool(fits.irregular[i]), log_ratio=tuple(map(float, y[i])), errors=tuple(map(float, se[i])),

@@ -7,7 +7,9 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +24,9 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Pairs of size and norm, in the order of the file, and columns that were not used."""
+    """Pairs of size (int64, or Python integers if some are larger) and norm, in the order of the file, and unused columns."""
 
-    sizes: NDArray[np.int64]
+    sizes: NDArray[Any]
     values: NDArray[np.float64]
     ignored: tuple[str, ...] = ()
 
@@ -72,7 +74,11 @@ def read_csv(path: Path | str, size: str = "n", value: str = "value") -> Table:
     if ignored:
         named = ", ".join(map(repr, ignored))
         warnings.warn(f"{str(file)!r}: columns {named} are ignored; used are {size!r} and {value!r}", DataWarning, stacklevel=2)
-    return Table(np.array([n for n, _ in numbers]), np.array([v for _, v in numbers]), ignored)
+    return Table(_sizes([n for n, _ in numbers]), np.array([v for _, v in numbers]), ignored)
+
+
+def _sizes(found: list[int]) -> NDArray[Any]:
+    return np.array(found, dtype=np.int64 if max(found) < 2**63 else object)
 
 
 def _rows(content: str) -> Iterator[tuple[int, list[str]]]:
@@ -105,10 +111,7 @@ def _pair(cells: Sequence[str], at_size: int, at_value: int, width: int) -> tupl
     if len(cells) != width:
         raise ValueError(f"{len(cells)} cells where {width} are expected")
     size, value = cells[at_size], cells[at_value]
-    if not _is_number(size) or not float(size).is_integer():
-        raise ValueError(f"size {size!r} is not an integer")
-    if float(size) < 2:
-        raise ValueError(f"size {size} is not possible; sizes are at least 2")
+    whole = _whole(size)
     if not _is_number(value):
         raise ValueError(f"value {value!r} is not a number")
     number = float(value)
@@ -116,7 +119,22 @@ def _pair(cells: Sequence[str], at_size: int, at_value: int, width: int) -> tupl
         raise ValueError(f"value {value!r} is not finite")
     if number < 0:
         raise ValueError(f"value {value} is negative; norms are not: take the absolute value")
-    return int(float(size)), number
+    return whole, number
+
+
+def _whole(cell: str) -> int:
+    """The size, exactly: as a float, 1e30 would be another integer."""
+    try:
+        number = Decimal(cell)
+    except InvalidOperation:
+        raise ValueError(f"size {cell!r} is not an integer") from None
+    if number.is_finite() and number.adjusted() > 300:  # before it is written out
+        raise ValueError(f"size {cell[:20]} is too large; sizes are at most 1e300")
+    if not number.is_finite() or number != number.to_integral_value():
+        raise ValueError(f"size {cell!r} is not an integer")
+    if number < 2:
+        raise ValueError(f"size {cell} is not possible; sizes are at least 2")
+    return int(number)
 
 
 def _is_number(cell: str) -> bool:

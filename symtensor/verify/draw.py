@@ -97,6 +97,8 @@ def draw_block(sampler: Sampler, plan: Plan, place: int, block: int) -> Array:
 
 
 def _norms(drawn: Any, samples: int, where: str, unbounded: bool = False) -> Array:
+    if np.ma.is_masked(drawn):
+        raise SamplerError(f"{where} returned masked norms, which have no value; return one number for every sample")
     try:
         given = np.asarray(drawn)
         if np.iscomplexobj(given) or given.dtype.kind in "OSUMm":

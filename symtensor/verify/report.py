@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from symtensor.bounds import scale
 from symtensor.verify.result import LevelResult, Verification
 
 __all__ = ["html", "markdown", "text", "to_dict"]
@@ -73,7 +74,8 @@ def _json(value: Any) -> Any:
 
 
 def _subject(result: Verification) -> str:
-    return f"{result.label} = {result.claim}, n -> oo"
+    other = [name for name in scale(result.scale).sizes if name != "n"]
+    return f"{result.label} = {result.claim}, {''.join(f'{name} = ' for name in other)}n -> oo"
 
 
 def _data(result: Verification) -> str:

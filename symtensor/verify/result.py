@@ -25,6 +25,7 @@ class LevelResult:
     ----------
     level, side : p, and whether the values are the norm or a lower or upper bound of it.
     slope, se, low, high : upper half of the sizes; the interval at 1 - alpha / levels.
+    dof : degrees of freedom of se, infinite (normal interval) unless the sizes scatter by more than the sampling errors.
     curvature, curvature_se : second derivative in log n of a quadratic through all sizes.
     extrapolated : slope of the quadratic at 4 n_max.
     chi2_dof, rms, irregular : its lack of fit; irregular means that no smooth curve describes the sizes.
@@ -35,6 +36,7 @@ class LevelResult:
     side: Status
     slope: float
     se: float
+    dof: float
     low: float
     high: float
     curvature: float

@@ -219,9 +219,18 @@ class _Pool:
         if not callable(sampler):
             raise SamplerError(f"the sampler is {type(sampler).__name__}, not a function (n, samples, seed) -> norms")
         self.sampler, self.plan, self.label, self.store, self.report = sampler, plan, label, store, report
-        found = load_store(store, plan, label, sampler) if store is not None else None
+        found = self._stored()
         self.drawn: list[Array] = found if found is not None else [np.zeros((0, 0)) for _ in plan.sizes]
         self.resumed = sum(values.shape[1] for values in self.drawn)
+
+    def _stored(self) -> list[Array] | None:
+        if self.store is None:
+            return None
+        try:
+            return load_store(self.store, self.plan, self.label, self.sampler)
+        except KeyboardInterrupt as stop:
+            stop.add_note(f"the norms in {str(self.store)!r} are untouched; the same call continues")
+            raise
 
     def until(self, samples: int) -> list[Array]:
         """At least `samples` norms at every size, the first `samples` of which are returned."""

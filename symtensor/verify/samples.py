@@ -32,6 +32,8 @@ def grouped(sizes: Any, values: Any = None) -> dict[Any, NDArray[np.float64]]:
         return {n: _checked(n, norms) for n, norms in sizes.items()}
     if values is None:
         raise DataError("values is missing; give one value per size entry, or a mapping from size to norms")
+    if np.ma.is_masked(sizes):
+        raise DataError("some sizes are masked; leave out these entries, in values too")
     given = list(np.asarray(sizes).tolist()) if np.ndim(sizes) == 1 else None
     if given is None:
         raise DataError(f"sizes has {np.ndim(sizes)} dimensions; a sequence of sizes is required")
@@ -49,6 +51,8 @@ def grouped(sizes: Any, values: Any = None) -> dict[Any, NDArray[np.float64]]:
 
 
 def _numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:
+    if np.ma.is_masked(values):
+        raise DataError(f"{name} are masked at {int(np.ma.count_masked(values))} places; leave these out (.compressed())")
     try:
         given = np.asarray(values)
         if np.iscomplexobj(given) or given.dtype.kind in "OSUMm":

@@ -12,10 +12,12 @@ import numpy as np
 
 from symtensor.verify.errors import SizesError
 
-__all__ = ["LEAST_SIZES", "check_sizes", "jittered_sizes", "upper_half"]
+__all__ = ["LEAST_SIZES", "MOST_SIZE", "check_sizes", "jittered_sizes", "upper_half"]
 
 #: two points in the upper half are the least a slope needs
 LEAST_SIZES = 4
+#: a larger size has no float
+MOST_SIZE = 10**300
 #: jitter in units of the grid's step in log n; below one half, so that the order is kept
 _JITTER = 0.45
 
@@ -70,7 +72,7 @@ def check_sizes(sizes: Iterable[Any], *, jitter: bool = False, seed: int = 0) ->
     Raises
     ------
     SizesError
-        Not integers, below 2, repeated, or fewer than 4.
+        Not integers, below 2, above 1e300, repeated, or fewer than 4.
 
     Examples
     --------
@@ -82,6 +84,8 @@ def check_sizes(sizes: Iterable[Any], *, jitter: bool = False, seed: int = 0) ->
     found = sorted(_integer("a size", value) for value in sizes)
     if bad := [n for n in found if n < 2]:
         raise SizesError(f"size {bad[0]} is not possible: sizes are integers of at least 2 (log n must be positive)")
+    if found and found[-1] > MOST_SIZE:
+        raise SizesError(f"a size has {len(str(found[-1])[:5000])} digits; sizes are at most 1e300 (they are divided as floats)")
     if len(set(found)) < len(found):
         twice = next(a for a, b in itertools.pairwise(found) if a == b)
         raise SizesError(f"size {twice} is given twice; samples of one size belong to one entry")
@@ -91,7 +95,7 @@ def check_sizes(sizes: Iterable[Any], *, jitter: bool = False, seed: int = 0) ->
     if all(n & (n - 1) == 0 for n in found):
         return _powers_of_two(found, jitter, seed)
     if (divisor := math.gcd(*found)) > 1:
-        text = f"all sizes are multiples of {divisor} ({_listed(found)}): sizes that are not were never seen (rule R17)"
+        text = f"all sizes are multiples of {_short(divisor)} ({_listed(found)}): sizes that are not were never seen (rule R17)"
         return tuple(found), f"{text}; mix in others"
     return tuple(found), ""
 
@@ -127,6 +131,10 @@ def _integer(name: str, value: Any) -> int:
         raise SizesError(f"{name} is {value!r}; sizes are positive integers") from None
 
 
+def _short(value: int) -> str:
+    return str(value) if value < 10**15 else f"{value:.3g}"
+
+
 def _listed(values: Iterable[int]) -> str:
-    texts = [str(value) for value in values]
+    texts = [_short(value) for value in values]
     return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "..", *texts[-2:]])

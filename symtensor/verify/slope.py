@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from symtensor.verify.sizes import upper_half
 
-__all__ = ["IRREGULAR_CHI2", "IRREGULAR_RMS", "Slopes", "fit_slopes", "weighted_fit"]
+__all__ = ["IRREGULAR_CHI2", "IRREGULAR_RMS", "SCATTER", "Slopes", "fit_slopes", "weighted_fit"]
 
 Array = NDArray[np.float64]
 #: lack of fit of the quadratic that makes a level irregular: both must be exceeded
 IRREGULAR_CHI2, IRREGULAR_RMS = 5.0, 0.25
+#: scatter about the fit that has less than this probability under the errors alone is taken for real
+SCATTER = 0.001
 #: the slope is extrapolated to this multiple of the largest size
 EXTRAPOLATION = 4.0
 
@@ -22,13 +25,15 @@ EXTRAPOLATION = 4.0
 class Slopes:
     """Fits of a batch of curves; every field has the batch shape.
 
-    slope, se : upper half of the sizes, error inflated by sqrt(max(1, chi2/dof)); curvature, curvature_se : second
+    slope, se : upper half of the sizes, error inflated by sqrt(max(1, chi2/dof)); dof : degrees of freedom of that error,
+    infinite while the scatter is what the errors predict, those of the fit once it is not; curvature, curvature_se : second
     derivative in log n of a quadratic through all sizes; extrapolated : slope of that quadratic at 4 n_max;
     chi2_dof, rms : its lack of fit; irregular : chi2/dof > 5 with rms residual > 0.25.
     """
 
     slope: Array
     se: Array
+    dof: Array
     curvature: Array
     curvature_se: Array
     extrapolated: Array
@@ -61,9 +66,17 @@ def fit_slopes(log_n: Array, y: Array, se: Array) -> Slopes:
 
     log_n : (m,) or (.., m), increasing; y, se : (.., m), m >= 4.
 
+    Notes
+    -----
+    Where n enters by more than a power (a factor that depends on n mod 7), the residuals are no sampling errors, and
+    chi2/dof estimates their variance from the few degrees of freedom of the fit. An interval from such an error needs
+    Student's t: with two of them the normal factor is exceeded in one case of seven instead of one in forty. Scatter
+    counts as real where chi2 has a probability below `SCATTER` under the sampling errors alone; so do curves that a line
+    cannot follow.
+
     References
     ----------
-    stochastic_order.md, section 8, step 3.
+    stochastic_order.md, section 8, step 3 (which uses normal intervals throughout).
 
     >>> x = np.log([32.0, 64, 128, 256])
     >>> fit = fit_slopes(x, 0.5 * x, np.full(4, 0.1))
@@ -73,15 +86,19 @@ def fit_slopes(log_n: Array, y: Array, se: Array) -> Slopes:
     top = upper_half(y.shape[-1])
     x_top = log_n[..., top]
     beta, covariance, residuals = weighted_fit(x_top - x_top.mean(-1, keepdims=True), y[..., top], se[..., top], 1)
-    inflation = np.sqrt(np.maximum(1.0, _chi2_dof(residuals, se[..., top], 2)))
     centre = log_n.mean(-1, keepdims=True)
     beta2, covariance2, residuals2 = weighted_fit(log_n - centre, y, se, 2)
     end = log_n[..., -1] + np.log(EXTRAPOLATION) - centre[..., 0]
     chi2 = _chi2_dof(residuals2, se, 3)
     rms = np.sqrt(np.mean(residuals2**2, axis=-1))
+    left, all_left = x_top.shape[-1] - 2, y.shape[-1] - 3
+    # a line through two points has no residuals: the scatter is then that about the quadratic through all sizes
+    scatter, left = (_chi2_dof(residuals, se[..., top], 2), left) if left else (chi2, all_left)
+    real = (scatter * left > chdtri(left, SCATTER)) | (chi2 * all_left > chdtri(all_left, SCATTER))
     return Slopes(
         slope=beta[..., 1],
-        se=np.sqrt(covariance[..., 1, 1]) * inflation,
+        se=np.sqrt(covariance[..., 1, 1] * np.maximum(1.0, scatter)),
+        dof=np.where(real, float(left), np.inf),
         curvature=2 * beta2[..., 2],
         curvature_se=2 * np.sqrt(covariance2[..., 2, 2]) * np.sqrt(np.maximum(1.0, chi2)),
         extrapolated=beta2[..., 1] + 2 * beta2[..., 2] * end,

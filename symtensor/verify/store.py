@@ -47,7 +47,8 @@ def save_store(path: Path, plan: Plan, label: str, drawn: Sequence[Array]) -> No
 def load_store(path: Path, plan: Plan, label: str, sampler: Sampler) -> list[Array] | None:
     """The norms stored at `path`, None if there are none yet.
 
-    The first block of the smallest size is drawn again and compared: a sampler has no fingerprint.
+    A sampler has no fingerprint, so the first block of every stored size is drawn again and compared. A sampler that
+    differs in later blocks only is not noticed.
 
     Raises
     ------
@@ -61,18 +62,20 @@ def load_store(path: Path, plan: Plan, label: str, sampler: Sampler) -> list[Arr
             found = json.loads(bytes(data["fingerprint"]).decode())
             drawn = [np.array(data[f"size{place}"], dtype=np.float64) for place in range(len(found["sizes"]))]
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise StoreError(
-            f"{str(path)!r} is not a readable store of a verification ({error}); delete it or give another name"
-        ) from error
+        # NumPy's own words would advise to unpickle the file, which runs code from it
+        why = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+        raise StoreError(f"{str(path)!r} is not a readable store of a verification{why}; delete it or give another name") from None
     _require_same(path, found, _fingerprint(plan, label))
     if any(v.ndim != 2 or v.shape[0] not in (0, 1, 2) or v.shape[1] % b for v, b in zip(drawn, plan.blocks)):
         raise StoreError(f"{str(path)!r} is damaged: its arrays are no whole blocks; delete it to start again")
-    if drawn[0].shape[1]:
-        again = draw_block(sampler, plan, 0, 0)
-        first = drawn[0][:, : plan.blocks[0]]
+    for place, values in enumerate(drawn):
+        if not values.shape[1]:
+            continue
+        again = draw_block(sampler, plan, place, 0)
+        first = values[:, : plan.blocks[place]]
         if again.shape != first.shape or not np.allclose(again, first, rtol=1e-6, atol=0):
             raise StoreError(
-                f"{str(path)!r} holds samples that this sampler does not draw (first block at n = {plan.sizes[0]} differs); "
+                f"{str(path)!r} holds samples that this sampler does not draw (first block at n = {plan.sizes[place]} differs); "
                 "give another store, or the sampler it was made with"
             )
     return drawn

@@ -9,11 +9,22 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 
 from symtensor.verify.slope import Slopes
 
-__all__ = ["VERDICTS", "Decision", "Kind", "Status", "Tolerance", "decide", "interval_factor", "tolerance_at"]
+__all__ = [
+    "VERDICTS",
+    "Decision",
+    "Kind",
+    "Status",
+    "Tolerance",
+    "decide",
+    "half_width",
+    "interval_factor",
+    "student",
+    "tolerance_at",
+]
 
 Kind = Literal["O", "Theta", "definite"]
 Status = Literal["exact", "lower", "upper"]
@@ -27,7 +38,7 @@ HALF_LEVEL: dict[str, float] = {"Theta": 0.5, "definite": 0.9}
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """Slopes above `delta` (one, or one per replicate) violate, slopes above `delta0` are not called consistent;
-    intervals are +- `z` errors.
+    intervals are +- `z` errors, or Student's t of the same probability where an error has few degrees of freedom.
     """
 
     delta: float | NDArray[np.float64]
@@ -62,6 +73,22 @@ def interval_factor(alpha: float, levels: int) -> float:
     return float(ndtri(1 - alpha / (2 * levels)))
 
 
+def student(z: float, dof: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quantile of Student's t at the probability of the normal quantile `z`; `z` itself for infinite `dof`.
+
+    >>> student(2.2414, np.array([2.0, 5.0, np.inf])).round(2).tolist()
+    [6.21, 3.16, 2.24]
+    """
+    dof = np.asarray(dof, dtype=np.float64)
+    few = np.isfinite(dof)
+    return np.where(few, -stdtrit(np.where(few, dof, 1.0), ndtr(-z)), z)
+
+
+def half_width(fits: Slopes, z: float) -> NDArray[np.float64]:
+    """Half the interval of every slope."""
+    return student(z, fits.dof) * fits.se
+
+
 def tolerance_at(log_n_top: NDArray[np.float64]) -> NDArray[np.float64]:
     """0.7 / log n_c, the local slope of (log n)^0.7 at the geometric mean n_c of the upper half (last axis)."""
     return 0.7 / np.mean(log_n_top, axis=-1)
@@ -84,7 +111,8 @@ def decide(
     ----------
     stochastic_order.md, section 8, steps 5 and 6.
     """
-    lower, upper = fits.slope - tolerance.z * fits.se, fits.slope + tolerance.z * fits.se
+    width = half_width(fits, tolerance.z)
+    lower, upper = fits.slope - width, fits.slope + width
     delta = tolerance.delta
     violated = (lower > delta).any(0)
     open_ = ((lower > tolerance.delta0) | (upper > delta) | fits.irregular).any(0)
@@ -112,7 +140,8 @@ def _level_dependent(fits: Slopes, levels: Sequence[float], delta: float | NDArr
     if median is None or tail is None:
         return np.zeros(fits.slope.shape[1:], dtype=bool)
     gap = np.abs(fits.slope[tail] - fits.slope[median])
-    return (gap > 2 * delta) & (gap > 3 * np.hypot(fits.se[tail], fits.se[median]))
+    three_sigma = half_width(fits, 3.0)
+    return (gap > 2 * delta) & (gap > np.hypot(three_sigma[tail], three_sigma[median]))
 
 
 def _place(levels: Sequence[float], level: float) -> int | None:

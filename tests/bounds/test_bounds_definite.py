@@ -351,7 +351,7 @@ def test_limits_and_theta_among_the_facts() -> None:
     stated = definite_bound(RandomTensor("K", facts=[known("n", "Theta")]))
     assert stated.constructor == "b" and str(stated.scale) == "n"
     stated.check()
-    polynomial = RandomTensor("M", {"i": "n", "j": "n"}, [chaos_degree(2), second_moment("n^2")])
+    polynomial = RandomTensor("M", {"i": "n", "j": "n"}, [chaos_degree(2), second_moment("n^2", frobenius=True)])
     assert is_definite(polynomial) is None  # the spectral norm
     assert definite_bound(polynomial, grouping=[("i", "j")]).constructor == "c"
 
@@ -381,3 +381,8 @@ def test_two_sided_in_a_simulation() -> None:
     assert windows[1][0] > 0.5 * windows[0][0] and windows[1][1] < 2 * windows[0][1]
     spread = [np.quantile(size ** rng.uniform(size=samples), 0.95) / size**0.5 for size in (16, 1024)]
     assert spread[1] > 4 * spread[0]
+
+
+def test_certificates_display_their_bound_and_what_proves_it() -> None:
+    shown = definite_bound(GaussianPolynomial(3, "n^3 + 2*n"))._repr_latex_()
+    assert shown.startswith(r"$\displaystyle \Theta\left(n^{\frac{3}{2}}\right)") and "definite: (c) Gaussian polynomial" in shown

@@ -139,6 +139,15 @@ def test_trees_show_rules_and_hypotheses():
     assert "n -> oo" in repr(found) and found._repr_latex_().startswith("$")
 
 
+def test_a_step_shows_its_rule_premises_and_hypotheses():
+    u, v = gaussian_pair()
+    step = bound(contract(u["i"], v["i"], over="i"), [independent(u, v)]).step
+    assert step is not None
+    html = step._repr_html_()
+    for word in ("<b>R11b</b>", "premise: ||v[i]||", "u, v are independent", "condition: mode L^2", "&lt;u[i], v[i]&gt;_i"):
+        assert word in html
+
+
 def test_html_escapes_what_the_user_wrote():
     x = scalar("x", fact("on_event", index="<b>", scale="n"))
     html = bound(x, [fact("probability_to_one", "<b>")])._repr_html_()

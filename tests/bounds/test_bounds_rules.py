@@ -347,7 +347,7 @@ def test_variance_gives_the_fluctuation_and_probability_does_not():
 def test_gaussian_polynomials_are_theta_for_scalars_and_frobenius_norms_only():
     found = gives(scalar("x", chaos_degree(3), second_moment("n")), "sqrt(n)", "Theta", ALL_MOMENTS)
     assert found.definite == "proved"
-    m = matrix("M", chaos_degree(2), second_moment("n^2"))
+    m = matrix("M", chaos_degree(2), second_moment("n^2", frobenius=True))
     gives(m, "n", "Theta", grouping=GROUPED)
     refused(m, "R8c", "scalar or one block (Frobenius)")
     refused(scalar("x", chaos_degree("q"), second_moment("n")), "R8c", "fixed degree")

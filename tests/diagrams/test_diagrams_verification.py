@@ -98,6 +98,17 @@ def test_two_mistakes_that_cancel_in_the_weight_are_noticed() -> None:
         request.verify([tadpole, foreign])
 
 
+def test_two_wrong_factors_whose_weights_cancel_are_noticed() -> None:
+    request = enumerate_diagrams("phi3", 2, 2)
+    found = sorted(request, key=lambda d: d.symmetry_factor)
+    by_factor = {d.symmetry_factor: d for d in found}
+    two, four = by_factor[2], by_factor[4]
+    forged = [d for d in found if d not in (two, four)] + [_with_factor(two, 4), _with_factor(four, 2)]
+    assert sum(d.weight for d in forged) == request.weight()
+    with pytest.raises(IncompleteError, match="is listed with symmetry factor"):
+        request.verify(forged)
+
+
 def test_the_number_is_checked_by_burnside() -> None:
     assert any("Burnside" in check for check in enumerate_diagrams("phi4", 2, 3).verify().checks)
     assert any("Burnside" in check for check in enumerate_diagrams("phi3", 2, 2, kind="all", labelled=False).verify().checks)

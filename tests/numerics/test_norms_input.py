@@ -167,3 +167,22 @@ def test_brackets_show_their_status_in_a_notebook():
     assert html.count("<td>bracket</td>") == 10 and "and 2 more" in html and "&lt;=" not in html
     one = subordinate_norm(CUBE)._repr_html_()
     assert "&lt;= norm &lt;=" in one and one.count("<tr>") == 2
+
+
+def test_rows_of_different_length_are_named() -> None:
+    with pytest.raises(NormInputError, match="tensor is a nested sequence whose rows differ in length"):
+        subordinate_norm([[1, 2], [3]])
+    with pytest.raises(NormInputError, match="a block is a nested sequence whose rows differ"):
+        block_norm([[[1.0, 2.0], [3.0]], np.eye(2)], 2)
+
+
+def test_masked_entries_are_not_read_as_the_numbers_below_the_mask() -> None:
+    masked = np.ma.masked_array([[1.0, 2], [3, 4]], mask=np.diag([False, True]))
+    with pytest.raises(NormInputError, match=r"tensor has 1 masked entries, which have no value"):
+        subordinate_norm(masked)
+    with pytest.raises(NormInputError, match="a block has 1 masked"):
+        block_norm([masked, np.eye(2)], 2)
+    with pytest.raises(NormInputError, match="blocks has 2 masked"):
+        block_norm(np.ma.stack([masked, masked]), 2)
+    open_ = np.ma.masked_array(np.diag([1.0, 2.0]), mask=False)
+    assert subordinate_norm(open_).upper == pytest.approx(2)

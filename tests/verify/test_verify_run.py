@@ -79,18 +79,18 @@ def test_interrupted_and_resumed_is_the_uninterrupted_run_bit_by_bit(tmp_path: P
 
     def fragile(n: int, samples: int, seed: int) -> Any:
         calls.append((n, seed))
-        if len(calls) in (4, 11, 17):
+        if len(calls) in (4, 11, 24, 27):  # the last while the store is compared
             raise KeyboardInterrupt
         return draw(n, samples, seed)
 
-    for _ in range(3):
+    for _ in range(4):
         with pytest.raises(KeyboardInterrupt) as stop:
             verify_bound(fragile, "1", sizes=SIZES, budget=1000, store=store, label="Cauchy mean")
         assert "the same call continues" in stop.value.__notes__[0]
     resumed = verify_bound(fragile, "1", sizes=SIZES, budget=1000, store=store, label="Cauchy mean")
     assert resumed == whole and resumed.resumed == 250 * 12
-    # nothing is drawn twice but the block in flight, and the one that identifies the sampler at each of three restarts
-    assert len(calls) == 24 + 3 + 3
+    # nothing is drawn twice but the block in flight, and at each of four restarts the first one of every stored size
+    assert len(calls) == 24 + 3 + (3 + 6 + 3 + 6)
 
 
 def test_a_larger_budget_extends_the_store(tmp_path: Path) -> None:

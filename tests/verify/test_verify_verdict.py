@@ -21,7 +21,7 @@ def slopes(q50: tuple[float, float], q90: tuple[float, float], *, end: float = 0
     """Fits with given (slope, error) at the two levels."""
     slope, se = np.array([q50[0], q90[0]]), np.array([q50[1], q90[1]])
     zero = np.zeros(2)
-    return Slopes(slope, se, zero, zero, np.full(2, end), zero, zero, np.array([False, irregular]))
+    return Slopes(slope, se, np.full(2, np.inf), zero, zero, np.full(2, end), zero, zero, np.array([False, irregular]))
 
 
 FLAT = (0.0, 0.01)

@@ -159,7 +159,8 @@ def norm_power(call: Call) -> Bound:
         call.need_lower(0, "a negative power needs the norm away from 0: state kind Theta or Omega")
         two_sided = bound.kind is Kind.THETA and "two-sided" in call.variant
         mode = DET if bound.mode == DET else Mode("P")
-        return call.conclude(scale, Kind.THETA if two_sided else Kind.O, mode)
+        # uniformity is about the upper half: sup_i ||M_i|| says nothing about the smallest of them
+        return call.conclude(scale, Kind.THETA if two_sided else Kind.O, mode, ())
     if "two-sided" in call.variant:
         call.need_lower(0)
         return call.conclude(scale, bound.kind, bound.mode.power(p))

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import MissingHypothesisError
 from ..expr import Expr
-from ..facts import Fact, subject_key
+from ..facts import SYMMETRIC, Fact, subject_key
 from ..modes import DET, Kind, Mode, P, Uniform
 from ..scale import Comparison, Scale
 from ..value import Bound, Condition, Grouping, Step
@@ -63,12 +63,17 @@ class Given:
             self.by_name.setdefault(item.name, []).append(item)
 
     def find(self, name: str, *subjects: Any, index: str | None = None, number: Any = None) -> Fact | None:
-        """The first fact of this name about these subjects (any order), with this index and number if given."""
-        keys = {subject_key(subject) for subject in subjects}
-        if len(keys) < len(subjects):
+        """The first fact of this name about these subjects, with this index and number if given.
+
+        Independence and negative association are symmetric; every other relation holds in the stated order only.
+        """
+        wanted = tuple(subject_key(subject) for subject in subjects)
+        keys = set(wanted)
+        if len(keys) < len(wanted):
             return None  # nothing is independent of itself
         for item in self.by_name.get(name, ()):
-            if keys <= set(item.subjects) and index in (None, item.index) and number in (None, item.number):
+            about = keys <= set(item.subjects) if len(wanted) < 2 or name in SYMMETRIC else wanted == item.subjects
+            if about and index in (None, item.index) and number in (None, item.number):
                 return item
         return None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sympy
-
+from .._input import exact
 from ..expr import Expr
 from ..facts import Fact
 from ..modes import ALL_MOMENTS, DET, PSI2, Kind, L
@@ -103,7 +102,7 @@ def moment_maximum(call: Call) -> Bound:
         raise call.missing("moment order k" if known else "mode L^k", child, "give max_over(.., moment=k)" if known else fix)
     call.need("mode", 0, "mode L^k", bound.mode.moment(order), fix)
     _uniform_member(call, index)
-    scale = bound.scale * child.size(index) ** (1 / sympy.sympify(order))
+    scale = bound.scale * child.size(index) ** (1 / exact(order))
     return call.conclude(scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, L(order))
 
 

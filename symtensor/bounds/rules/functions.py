@@ -10,11 +10,12 @@ from symtensor.expansion import ExpansionError, UndecidedZeroWarning, taylor
 
 from ..expr import Expr
 from ..functions import Function, X
-from ..modes import DET, Kind, Mode, P
+from ..modes import DET, Kind, P
 from ..scale import Scale
 from ..value import Bound
 from .base import Call, is_constant, rule
 
+MAX_STEPS = 64
 _SLOTS = "apply it to entries (entry) and use R22, or keep the dimension fixed"
 
 
@@ -86,12 +87,13 @@ def taylor_remainder(call: Call) -> Bound:
     call.need_upper(0)
     shrinks = bound.scale.limit() == "0" or (bound.kind is Kind.SMALL_O and bound.scale.within(1))
     call.need("vanishing", 0, "D -> 0", shrinks, "the deviation must be O(f) with f -> 0: subtract the limit first")
-    factor = _derivative_scale(call, phi, child, order)
+    fixed = _fixed_point(call, point)
+    factor = _derivative_scale(call, phi, child, order, fixed)
     next_derivative = _smooth(call, phi, point, order)
     scale = factor * bound.scale ** (order + 1)
     mode = DET if bound.mode == DET else P
     if "tight" in call.variant:
-        if child.valence or factor != Scale.one() or next_derivative is None or next_derivative.is_nonzero is not True:
+        if child.valence or not fixed or factor != Scale.one() or next_derivative is None or next_derivative.is_nonzero is not True:
             raise call.missing("next derivative not 0", phi, "no lower bound of the remainder otherwise")
         call.need_lower(0)
         return call.conclude(scale, bound.kind, mode)
@@ -113,11 +115,24 @@ def _smooth(call: Call, phi: Function, point: sympy.Expr, order: int) -> sympy.E
         raise call.missing("smooth", f"{phi} at {point}", fix) from None
 
 
-def _derivative_scale(call: Call, phi: Function, child: Expr, order: int) -> Scale:
-    """sup ||grad^(k+1) phi||/(k+1)! where it can grow: several growing slots, or a phi that changes with n."""
+def _fixed_point(call: Call, point: sympy.Expr) -> bool:
+    """Whether x0 does not change with the sizes: a number, or symbols that are stated to be fixed."""
+    names = sorted(s.name for s in point.free_symbols)  # type: ignore[attr-defined]
+    found = [call.given.find("fixed", name) for name in names]
+    call.use(*(fact for fact in found if fact is not None))
+    return all(found)
+
+
+def _derivative_scale(call: Call, phi: Function, child: Expr, order: int, fixed: bool) -> Scale:
+    """sup ||grad^(k+1) phi||/(k+1)! where it can grow: growing slots, or a phi or a point that changes with n."""
     growing = any(not is_constant(size) for _, size in child.slots)
-    if not growing and not phi.parameters:
+    if not growing and not phi.parameters and fixed:
         return Scale.one()
+    if not fixed and call.given.find("derivative_bound", phi.name, number=order + 1) is None:
+        point = call.node.data[1]
+        stated = f"fact('derivative_bound', phi, number={order + 1}, ..)"
+        told = f"state fact('fixed', 'a') of the symbols a in the point, or {stated}"
+        raise call.missing("fixed point", f"{phi} at {point}", told)
     fix = f"state fact('derivative_bound', phi, number={order + 1}, scale=..): sup ||grad^{order + 1} phi||/{order + 1}!"
     found = call.require("derivative_bound", phi.name, number=order + 1, fix=fix)
     return found.scale or Scale.one()
@@ -142,10 +157,11 @@ def iteration(call: Call) -> Bound:
         fix = "take a fixed integer, or state fact('groenwall', expr, scale=..) from a uniform argument"
         raise call.missing("fixed number of steps", f"{call.node} with {steps} steps", fix)
     _fixed_dimension(call)
-    if phi.growth is None:
-        raise call.missing("growth", phi, "give growth=k with |phi(x)| <= C (1 + |x|^k)")
-    scale, mode = bound.scale, bound.mode
-    for _ in range(steps):
-        scale = Scale.max(1, scale**phi.growth) if phi.growth else Scale.one()
-        mode = mode.power(phi.growth) if phi.growth else Mode("det")
-    return call.conclude(scale, Kind.O, mode)
+    if phi.growth is None or phi.parameters:
+        raise call.missing("growth", phi, "give growth=k with |phi(x)| <= C (1 + |x|^k), for a phi that does not change with n")
+    if phi.growth == 0:
+        return call.conclude(Scale.one(), Kind.O, DET)
+    if phi.growth != 1 and steps > MAX_STEPS:
+        raise call.missing("few steps", call.node, f"the exponent {phi.growth}^{steps} is written out to {MAX_STEPS} steps only")
+    total = phi.growth ** (steps if phi.growth != 1 else 1)  # max(1, max(1, f^k)^k) = max(1, f^(k^2))
+    return call.conclude(Scale.max(1, bound.scale**total), Kind.O, bound.mode.power(total))

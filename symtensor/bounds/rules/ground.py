@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from .._input import exact
 from ..expr import Expr
-from ..modes import PSI2, U1, Kind, L, Uniform
+from ..facts import Fact
+from ..modes import PSI2, U1, Kind, L, P, Uniform
 from ..scale import Scale
 from ..value import Bound
 from .base import Call, rule
@@ -16,6 +20,8 @@ def assumed(call: Call) -> Bound:
     """The stated bound, if it is about the norm that is asked for."""
     fact = call.extra
     fix = "state known(f, ..), moment(k, f), gaussian(), or another fact that bounds it"
+    if fact is not None and fact in call.given.all("converges_to", call.node):
+        return _limit(call, fact)
     if fact is None or fact not in call.given.all("known", call.node):
         raise call.missing("known", call.node, fix)
     bound = translated(call.node, fact.bound)
@@ -24,6 +30,26 @@ def assumed(call: Call) -> Bound:
         raise call.missing(f"a bound in the norm over {shown}", call.node, "state known(f, grouping=..), or use coarser(M) (N6)")
     call.use(fact)
     return Bound(bound.scale, bound.kind, bound.mode, bound.uniform, call.grouping, bound.norm_status)
+
+
+def _limit(call: Call, fact: Fact) -> Bound:
+    """A scalar with a limit other than 0 is of order 1, with limit 0 of smaller order."""
+    if call.node.valence or call.node.family:
+        raise call.missing("a scalar", call.node, "a limit is a number; state known(f, ..) for a tensor or a family")
+    call.use(fact)
+    return call.conclude(Scale.one(), Kind.THETA if limit_value(fact) else Kind.SMALL_O, P, ())
+
+
+def limit_value(fact: Fact) -> Any:
+    """The number that a scalar converges to.
+
+    Raises:
+        ValueError: no fixed real number.
+    """
+    number = exact(fact.number)
+    if not (number.is_number and number.is_extended_real and number.is_finite):
+        raise ValueError(f"'{fact}' needs a fixed real number as the limit; what changes with the sizes is no limit")
+    return 0 if number.is_zero is True or number.equals(0) else number
 
 
 @rule(

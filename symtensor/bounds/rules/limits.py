@@ -62,6 +62,8 @@ def reindex(call: Call) -> Bound:
     fix = f"state independent({random!r}, M), or fact('anscombe', M): the index may depend on the sequence"
     if "independent" in call.variant:
         names = sorted(child.tensors)
+        if child.unknowns:  # an O-term may depend on everything
+            raise call.missing("independent", f"{random}, {child}", fix)
         call.require("independent", random, *names, fix=fix)
     elif "anscombe" in call.variant:
         call.require("anscombe", child, fix=fix)

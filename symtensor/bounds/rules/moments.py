@@ -64,7 +64,8 @@ def moment_bound(call: Call) -> Bound:
     "R8c",
     "a scalar (or Frobenius norm of a) polynomial of fixed degree in independent Gaussians is Theta(sqrt(E M^2))",
     ("chaos_degree", "second_moment", "scalar or one block (Frobenius)"),
-    "spectral and injective norms are not Theta of their second moment; Lipschitz non-polynomials have only O",
+    "the Frobenius moment E ||M||_F^2 is not the size of spectral and injective norms, nor E ||M||^2 that of the Frobenius norm; "
+    "Lipschitz non-polynomials have only O",
     tight="two-sided, hence definite (hypercontractivity; Carbery, Wright 2001)",
 )
 def gaussian_polynomial(call: Call) -> Bound:
@@ -77,7 +78,12 @@ def gaussian_polynomial(call: Call) -> Bound:
             "scalar or one block (Frobenius)", f"{call.node} with norm over {'|'.join(map(''.join, call.grouping))}",
             "ask for the Frobenius norm with grouping=[all slots in one block]",
         )  # fmt: skip
-    found = call.require("second_moment", call.node, fix="state second_moment(f): E ||M||^2 = Theta(f), exactly of that order")
+    fix = "state second_moment(f): E ||M||^2 = Theta(f), exactly of that order"
+    if call.node.valence > 1:  # the norm of a fact without a grouping is the subordinate one
+        found = call.require("frobenius_moment", call.node, fix="state second_moment(f, frobenius=True): E ||M||_F^2 = Theta(f)")
+    else:
+        names = [name for name in ("second_moment", "frobenius_moment") if call.given.find(name, call.node)]
+        found = call.require(names[0] if names else "second_moment", call.node, fix=fix)
     scale = (found.scale or Scale.one()) ** 0.5
     return call.conclude(scale, Kind.THETA, DET if degree.number == 0 else ALL_MOMENTS, ())
 

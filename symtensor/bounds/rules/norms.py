@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..expr import Expr
 from ..modes import DET, Kind
 from ..scale import Scale
-from ..value import Bound, Grouping
+from ..value import Bound, Grouping, check_blocks
 from .base import Call, rule
 
 _BOTH = (
@@ -180,13 +180,11 @@ def translated(node: Expr, bound: Bound) -> Bound:
     if node.op == "leaf":
         original = [label for label, _ in node.data.slots]
         renamed = dict(zip(original, node.labels, strict=True))
-        stated = {label for block in bound.grouping for label in block}
-        if stated and stated != set(original):
-            raise ValueError(f"the grouping {bound.grouping} of a bound of {node} must name its slots {tuple(original)}")
+        if bound.grouping:
+            check_blocks(bound.grouping, original)
         return replace(bound, grouping=canonical([[renamed[label] for label in block] for block in bound.grouping] or names))
-    stated = {label for block in bound.grouping for label in block}
-    if stated and stated != set(names):
-        raise ValueError(f"the grouping {bound.grouping} of a bound of {node} must name its slots {names}")
+    if bound.grouping:
+        check_blocks(bound.grouping, names)
     return replace(bound, grouping=canonical(bound.grouping or names))
 
 

@@ -119,7 +119,7 @@ def _diagram(graph: Graph) -> Picture:
     left, bottom, right, top = drawn.box
     pad = MARGIN / UNIT
     for n in graph.legs:
-        reach = 0.3 + 0.075 * len(leg_text(graph.model, graph.nodes[n]))
+        reach = 0.3 + 8.6 / UNIT * len(leg_text(graph.model, graph.nodes[n]))  # 8.6: width of a character
         tip = drawn.positions[n] + 0.24 * drawn.outward(n)
         wide = reach - 0.24
         left, right = min(left, tip.real - wide), max(right, tip.real + wide)

@@ -57,6 +57,25 @@ def has_closed_set(successors, escapes, first_vertex, count):
 
 
 @jit
+def no_way_out(successors, exits, accepting, count):
+    """True if some node leads to no exit, and no node that does has a leg left to which its response lines could lead.
+
+    Following response lines of a diagram without closed loops of them (or, for the non-local rule, out of every set of vertices)
+    ends at a leg or at a vertex without response legs: those are the exits. `accepting`: nodes with a leg left that a response
+    line may end on.
+    """
+    good = exits
+    grown = True
+    while grown:
+        grown = False
+        for node in range(count):
+            if not good >> np.int64(node) & 1 and successors[node] & good:
+                good |= ONE << np.int64(node)
+                grown = True
+    return good != (ONE << np.int64(count)) - 1 and good & accepting == 0
+
+
+@jit
 def index_line_fits(neighbours, open_nodes, legs, node, length):
     """True if the index line through `node` may still become what its class says: a closed loop through `length` nodes, or,
     for length 0, a line between two legs."""
@@ -166,6 +185,20 @@ def _joined(entries, totals, kinds, is_open, node, other, count):
 
 
 @jit
+def open_lines_are_done(neighbours, open_nodes, node_class, cycle_length, n_legs):
+    """True if all index lines between legs are closed, but vertices that must lie on such a line are left over."""
+    covered, wanted = np.int64(0), np.int64(0)
+    for node in range(node_class.shape[0]):
+        bit = ONE << np.int64(node)
+        if cycle_length[node_class[node]] == 0:
+            if node >= n_legs:
+                wanted |= bit
+            elif not covered & bit:
+                covered |= component(neighbours, bit, EVERYTHING)
+    return covered & open_nodes == 0 and wanted & ~covered != 0
+
+
+@jit
 def _stubs(left, nodes):
     """Number of open legs of a set of nodes (2 stands for more than one)."""
     stubs = 0
@@ -208,10 +241,21 @@ def row_stands(tables, rules, state, row):
     if rules.by_length and tables.cycle_length[tables.node_class[row]] >= 0:
         open_index = _open_nodes(left, is_open, tables.index_field)
         legs = (ONE << np.int64(rules.n_legs)) - 1
-        if not index_line_fits(neighbours[2], open_index, legs, row, tables.cycle_length[tables.node_class[row]]):
+        length = tables.cycle_length[tables.node_class[row]]
+        if not index_line_fits(neighbours[2], open_index, legs, row, length):
+            return False
+        if length == 0 and row >= rules.n_legs - 1 and open_lines_are_done(
+            neighbours[2], open_index, tables.node_class, tables.cycle_length, rules.n_legs
+        ):  # fmt: skip
             return False
     if rules.local and closes_response_loop(neighbours[1], row):
         return False
+    if rules.local or rules.nonlocal_:
+        exits = (ONE << np.int64(rules.n_legs)) - 1
+        if rules.local:
+            exits |= tables.no_response
+        if no_way_out(neighbours[1], exits, _open_nodes(left, is_open, tables.accepts), count):
+            return False
     if rules.nonlocal_:
         escapes = _open_nodes(left, is_open, tables.response) | ((ONE << np.int64(rules.n_legs)) - 1)
         if has_closed_set(neighbours[1], escapes, rules.n_legs, count):

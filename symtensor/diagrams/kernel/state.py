@@ -30,6 +30,8 @@ class Tables(NamedTuple):
     partner: np.ndarray  #: (F, F) 1 if legs of the two fields may be joined
     any_field: np.ndarray  #: (F,) ones
     response: np.ndarray  #: (F,) 1 for response fields
+    accepts: np.ndarray  #: (F,) 1 for fields that a response line may end on
+    no_response: np.int64  #: bit set of the vertices without a response leg
     index_field: np.ndarray  #: (F,) 1 for fields that carry the index
     cycle_length: np.ndarray  #: (C,) length of the index lines of a class; 0 a line between legs, -1 no condition
 

@@ -170,13 +170,16 @@ def _arrays(
     def mark(select: Callable[[int], bool]) -> np.ndarray:
         return np.array([i < len(model_fields) and select(i) for i in range(fields)], np.int64)
 
+    response = mark(lambda i: model_fields[i].response)
+    need = np.array(skeleton.legs_at, np.int64).reshape(len(skeleton), fields)
+    quiet = sum(1 << int(node) for node in np.flatnonzero(need @ response == 0) if node >= len(skeleton.legs))
     kinds = np.zeros(len(entries), np.int64)
     for column, slot in enumerate(slots):
         kinds[matrix[:, column] > 0] |= 1 << (slot.propagator if slot.propagator >= 0 else AMPUTATED_BIT)
     lengths = _Allowed(skeleton, Restrictions()).lengths(node for _, node in blocks)
     return Tables(
         node_class=np.array([class_of[key] for key in skeleton.node_keys], np.int64),
-        need=np.array(skeleton.legs_at, np.int64).reshape(len(skeleton), fields),
+        need=need, accepts=(partner @ response > 0).astype(np.int64), no_response=np.int64(quiet),
         pair_start=starts, pair_stop=stops, pair_entries=np.array(listed, np.int64),
         transposed=np.array([entries[_turned(vector, slots)] for vector in entries], np.int64),
         uses=_uses(matrix, [(slot.here,) for slot in slots], fields), totals=matrix.sum(1), kinds=kinds,
@@ -184,7 +187,7 @@ def _arrays(
         self_start=np.array([self_where[a][0] for a, _ in blocks], np.int64),
         self_stop=np.array([self_where[a][1] for a, _ in blocks], np.int64),
         self_entries=np.array(self_listed, np.int64), self_uses=_uses(self_matrix, skeleton.self_ends, fields),
-        partner=partner, any_field=np.ones(fields, np.int64), response=mark(lambda i: model_fields[i].response),
+        partner=partner, any_field=np.ones(fields, np.int64), response=response,
         index_field=mark(lambda i: model_fields[i].index is not None), cycle_length=np.array(lengths, np.int64),
     )  # fmt: skip
 
