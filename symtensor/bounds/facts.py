@@ -179,7 +179,11 @@ def known(
     grouping: tuple[tuple[str, ...], ...] = (),
     norm_status: str = "exact",
 ) -> Fact:
-    """A known bound, of the tensor it is attached to or of the expression ``of``."""
+    """A known bound, of the tensor it is attached to or of the expression ``of``.
+
+    The mode says in which sense the kind holds: kind o in mode L^k is E ||M||^k = o(scale^k) and in mode psi2 a sub-Gaussian
+    scale that is o(scale); ||M|| / scale -> 0 in probability alone is kind o in mode P.
+    """
     bound = Bound(as_scale(scale), Kind(kind), mode, uniform, grouping, norm_status)  # type: ignore[arg-type]
     return Fact("known", () if of is None else (of,), bound=bound)
 

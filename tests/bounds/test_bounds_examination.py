@@ -13,6 +13,7 @@ from symtensor.bounds import (
     ContradictionError,
     Fact,
     Function,
+    L,
     MissingHypothesisError,
     NoDefiniteBoundError,
     P,
@@ -22,6 +23,7 @@ from symtensor.bounds import (
     chaos_degree,
     contract,
     definite_bound,
+    derivative,
     dominated,
     fact,
     fluctuation,
@@ -45,6 +47,7 @@ from symtensor.bounds import (
     sum_over,
     taylor_remainder,
     trace,
+    variance,
 )
 from symtensor.bounds.modes import Kind
 
@@ -336,3 +339,16 @@ def test_a_stated_bound_of_an_expression_may_not_contradict_what_follows():
 def test_sharper_and_weaker_facts_agree():
     x = scalar("x", known("n", "O"), known("sqrt(n)", "Theta"), known(1, "Omega"), known("n", uniform=U1("k")))
     assert bound(x).kind is Kind.THETA and bound(x).scale == scale("sqrt(n)")
+
+
+def test_a_derivative_in_the_index_needs_the_joint_law_of_the_members() -> None:
+    """X_t = cos(t^2) Z1 + sin(t^2) Z2 is N(0, 1) for every t, but its derivative has the variance 4 t^2."""
+    member = RandomTensor("Q", (), (identically_distributed_over("k"),), family={"k": "n"})
+    slope = derivative(member.expr, "k")
+    with pytest.raises(MissingHypothesisError):
+        bound(max_over(fluctuation(slope), "k"), assume=(variance(1, slope),))
+    gaussian_member = RandomTensor("X", (), (gaussian(), iid_over("k")), family={"k": "n"})
+    step = derivative(gaussian_member.expr, "k")
+    stated = known(1, "Theta", L(2), of=step, uniform=U1("k"))
+    total = bound(sum_over(step, "k"), assume=(stated, fact("centred", step)))
+    assert total.definite is None and total.scale == scale("n")  # differences telescope: sqrt(n) would be too small a certificate

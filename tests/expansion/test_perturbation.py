@@ -47,7 +47,7 @@ MODELS: dict[str, Model] = {
     ),
     "charged": Model(
         "charged",
-        (Field("p", conjugate="q"), Field("q", conjugate="p"), Field("A")),
+        (Field("p", conjugate="q"), Field("q"), Field("A")),
         (Propagator("p", "q"), Propagator("A", "A")),
         (Vertex("e", ("p", "q", "A"), {"e": 1}),),
     ),

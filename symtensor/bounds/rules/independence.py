@@ -121,6 +121,8 @@ def _members(node: Expr, index: str) -> list[Expr] | None:
             found.append(part)
         elif part.op == "oterm" or (part.op == "entry" and index in part.data):
             return None
+        elif part.op == "derivative" and part.data == index:
+            return None  # a derivative in the index depends on neighbouring members: their joint law, not the law of each
         else:
             stack.extend(part.children)
     return found
