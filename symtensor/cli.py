@@ -15,9 +15,10 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from symtensor import __version__
+from symtensor.arguments import Formatter, Parser, UsageError
 from symtensor.derivation.model import Derivation
 from symtensor.derivation.output import PARAMETERS_NAME, stored_parameters
 from symtensor.derivation.registry import Registry, derivations, find
@@ -62,10 +63,6 @@ from Python
   from symtensor.diagrams import enumerate_diagrams
 """
 )
-
-
-class UsageError(ValueError):
-    """The command line itself cannot be understood."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -268,22 +265,12 @@ def _join_values(arguments: Sequence[str], options: Sequence[Option]) -> list[st
     return joined
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see {self.prog} --help)")
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=100)
-
-
 def _parser(derivation: Derivation) -> argparse.ArgumentParser:
     """An argparse parser with the derivation's options in their groups; every value stays text, checked later."""
     prog = f"symtensor run {derivation.name}"
-    parser = _Parser(
+    parser = Parser(
         prog=prog, usage=f"{prog} [options]", description=_description(derivation), epilog=_epilog(derivation),
-        formatter_class=_Formatter, allow_abbrev=False, add_help=False,
+        formatter_class=Formatter, allow_abbrev=False, add_help=False,
     )  # fmt: skip
     groups: dict[str, Any] = {}
     for option in derivation.options:

@@ -37,6 +37,11 @@ class Kind(Enum):
         """The symbol in LaTeX."""
         return {"O": r"\mathcal{O}", "o": "o", "Omega": r"\Omega", "Theta": r"\Theta"}[self.value]
 
+    @property
+    def upper_half(self) -> Kind:
+        """What is left when only the statement from above carries over: o stays o, everything else becomes O."""
+        return Kind.SMALL_O if self is Kind.SMALL_O else Kind.O
+
 
 @dataclass(frozen=True, slots=True)
 class Mode:

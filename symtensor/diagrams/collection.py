@@ -89,8 +89,6 @@ def enumerate_diagrams(
     Tally(count=18, weight=Fraction(115, 48))
     """
     chosen = theory(model) if isinstance(model, str) else model
-    if dressed is not None and isinstance(chosen, Model):
-        check_dressed(chosen)
     request = Request.checked(
         chosen, legs, kind=kind, loops=loops, orders=orders, labelled=labelled, causality=causality, irreducible=irreducible,
         dressed=dressed, where=where, no_tadpoles=no_tadpoles, no_self_loops=no_self_loops, no_snails=no_snails,
@@ -98,7 +96,9 @@ def enumerate_diagrams(
     )  # fmt: skip
     if executor is not None and not hasattr(executor, "submit"):
         raise RequestError(f"executor={executor!r}: give a concurrent.futures executor")
-    if dressed is None:
+    if dressed is not None:
+        check_dressed(chosen)
+    else:
         check_size(request)
         contents(request)  # refuses infinite requests now, not at the first diagram
     return DiagramSet(request, executor)

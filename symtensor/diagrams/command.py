@@ -17,8 +17,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from symtensor.arguments import Formatter, Parser
 from symtensor.diagrams.collection import DiagramSet, Tally, enumerate_diagrams
 from symtensor.diagrams.command_help import DESCRIPTION, EPILOG, USAGE
 from symtensor.diagrams.command_output import check_folder, write_document, write_folder
@@ -326,16 +327,6 @@ def _watched(diagrams: Iterable[Diagram]) -> Iterator[Diagram]:
 # --- arguments ----------------------------------------------------------------------------------------------------------
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise RequestError(f"{message} (see {self.prog} --help)")
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=110)
-
-
 class _Bound(argparse.Action):
     """Collects NAME=K and NAME=LOW:HIGH, given several times or separated by commas."""
 
@@ -356,8 +347,8 @@ def _names(text: str) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=PROGRAM, usage=USAGE, description=DESCRIPTION, epilog=EPILOG, formatter_class=_Formatter,
+    parser = Parser(
+        prog=PROGRAM, usage=USAGE, description=DESCRIPTION, epilog=EPILOG, formatter_class=Formatter,
         allow_abbrev=False, add_help=False,
     )  # fmt: skip
     parser.add_argument("model", metavar="MODEL", help="a named theory or a model file")

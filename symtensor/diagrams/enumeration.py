@@ -20,7 +20,7 @@ from symtensor.diagrams.errors import RequestError
 from symtensor.diagrams.graph import Leg
 from symtensor.diagrams.index_lines import index_fields, shares
 from symtensor.diagrams.kernel.skeleton import Skeleton
-from symtensor.diagrams.kernel.state import Rules, new_state
+from symtensor.diagrams.kernel.state import EVERY_PROPAGATOR, FREE, NO_TADPOLE, ONE_PARTICLE, Rules, new_state
 from symtensor.diagrams.kernel.tables import Restrictions, SkeletonTables, tables
 from symtensor.diagrams.part import Part
 from symtensor.diagrams.request import Request
@@ -159,14 +159,13 @@ def _advance(task: _Task, last_row: int) -> Iterator[tuple[np.ndarray, np.ndarra
 
 def rules(request: Request, skeleton: Skeleton) -> Rules:
     """The kernel's rules for a request."""
-    mask, every = (1 << 62) - 1, 1
-    if request.irreducible is not None:
-        chosen = [i for i, p in enumerate(request.model.propagators) if p.name in request.irreducible]
-        mask, every = sum(1 << i for i in chosen), int(len(chosen) == len(request.model.propagators))
-    tadpoles = request.no_tadpoles or request.no_snails
+    mask = EVERY_PROPAGATOR
+    if request.irreducible is not None and len(request.irreducible) < len(request.model.propagators):
+        mask = sum(1 << i for i, p in enumerate(request.model.propagators) if p.name in request.irreducible)
+    no_tadpoles = request.no_tadpoles or request.no_snails
     return Rules(
-        n_legs=len(skeleton.legs), bridge_rule=1 if request.kind == "1pi" else 2 if tadpoles else 0, bridge_mask=mask,
-        every_bridge=every, local=int(request.causality == "local"), nonlocal_=int(request.causality == "nonlocal"),
+        n_legs=len(skeleton.legs), bridge_rule=ONE_PARTICLE if request.kind == "1pi" else NO_TADPOLE if no_tadpoles else FREE,
+        bridge_mask=mask, local=int(request.causality == "local"), nonlocal_=int(request.causality == "nonlocal"),
         no_snails=int(request.no_snails), by_length=int(bool(skeleton.index_lengths)),
     )  # fmt: skip
 
@@ -239,7 +238,6 @@ class _Finder:
 
     def __init__(self, request: Request, vertices: tuple) -> None:
         self.request, self.vertices = request, vertices
-        self.exists = lru_cache(maxsize=None)(self._exists)
         self.short = lru_cache(maxsize=512)(self._short)
 
     def _skeleton(self, piece: _Piece) -> Skeleton:
@@ -251,12 +249,13 @@ class _Finder:
             for block in search(self.request, skeleton):
                 yield from block.parts()
 
-    def _exists(self, piece: _Piece) -> bool:
-        return next(self._search(piece), None) is not None
-
     def _short(self, piece: _Piece) -> tuple[Part, ...] | None:
         found = tuple(itertools.islice(self._search(piece), REMEMBERED + 1))
         return found if len(found) <= REMEMBERED else None
+
+    def exists(self, piece: _Piece) -> bool:
+        found = self.short(piece)
+        return found is None or bool(found)
 
     def parts(self, piece: _Piece) -> Iterable[Part]:
         found = self.short(piece)

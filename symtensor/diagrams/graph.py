@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -95,6 +97,28 @@ class Graph:
         place = {node: i for i, node in enumerate(order)}
         lines = (replace(line, start=place[line.start], end=place[line.end]) for line in self.lines)
         return Graph(self.model, tuple(self.nodes[node] for node in order), tuple(lines))
+
+    def spanning_forest(self, roots: Iterable[int]) -> tuple[list[int], dict[int, int]]:
+        """The nodes in breadth-first order, and for all but the roots the line towards the root.
+
+        Each component is entered at the first of `roots` that lies in it.
+        """
+        order: list[int] = []
+        above: dict[int, int] = {}
+        seen: set[int] = set()
+        for root in roots:
+            queue = deque([root] if root not in seen else [])
+            seen.add(root)
+            while queue:
+                here = queue.popleft()
+                order.append(here)
+                for index in self.incident[here]:
+                    there = self.other_end(index, here)
+                    if there not in seen:
+                        seen.add(there)
+                        above[there] = index
+                        queue.append(there)
+        return order, above
 
     @property
     def loops(self) -> int:

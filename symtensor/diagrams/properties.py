@@ -196,7 +196,7 @@ def _cycles_through(graph: Graph) -> list[int]:
     """For each line the fundamental cycles of a spanning forest that pass through it, as the bits of an integer."""
     labels = [0] * len(graph.lines)
     at_node = [0] * len(graph.nodes)
-    order, above = _forest(graph)
+    order, above = graph.spanning_forest(range(len(graph.nodes)))
     tree = set(above.values())
     for bit, index in enumerate(i for i in range(len(graph.lines)) if i not in tree):
         labels[index] = 1 << bit
@@ -208,28 +208,6 @@ def _cycles_through(graph: Graph) -> list[int]:
             labels[above[node]] = at_node[node]
             at_node[graph.other_end(above[node], node)] ^= at_node[node]
     return labels
-
-
-def _forest(graph: Graph) -> tuple[list[int], dict[int, int]]:
-    """A spanning forest: the nodes in the order of their discovery, and for all but the roots the line above."""
-    order: list[int] = []
-    above: dict[int, int] = {}
-    seen: set[int] = set()
-    for root in range(len(graph.nodes)):
-        if root in seen:
-            continue
-        seen.add(root)
-        stack = [root]
-        while stack:
-            here = stack.pop()
-            order.append(here)
-            for index in graph.incident[here]:
-                there = graph.other_end(index, here)
-                if there not in seen:
-                    seen.add(there)
-                    above[there] = index
-                    stack.append(there)
-    return order, above
 
 
 def _snails_at(graph: Graph, vertex: int) -> list[Snail]:

@@ -10,7 +10,7 @@ response line from s to t contributes theta(t - s).
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,7 +121,8 @@ def momenta(graph: Graph, external: Mapping[str, str] | Sequence[str] | None = N
     (p_1, -k1 - k2 + p_1, k1, k2, p_1)
     """
     names = _external_names(graph, external, "p")
-    tree, order, above = _spanning_forest(graph)
+    order, above = graph.spanning_forest(_roots(graph))
+    tree = set(above.values())
     chords = tuple(i for i in range(len(graph.lines)) if i not in tree)
     loops = [f"{loop}{at + 1}" for at in range(len(chords))]
     _check_distinct([*names, *loops], "momentum")
@@ -183,25 +184,6 @@ def _check_distinct(names: list[str], what: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise RequestError(f"the {what} {repeated[0]!r} is named twice; give the legs other names, or the loops another letter")
-
-
-def _spanning_forest(graph: Graph) -> tuple[set[int], list[int], dict[int, int]]:
-    """Lines of the forest, nodes in breadth-first order, and for all but the roots the line towards the root."""
-    order: list[int] = []
-    above: dict[int, int] = {}
-    for root in _roots(graph):
-        queue = deque([root])
-        seen = {root}
-        while queue:
-            here = queue.popleft()
-            order.append(here)
-            for index in graph.incident[here]:
-                there = graph.other_end(index, here)
-                if there not in seen:
-                    seen.add(there)
-                    above[there] = index
-                    queue.append(there)
-    return set(above.values()), order, above
 
 
 def _roots(graph: Graph) -> list[int]:

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from symtensor.diagrams import properties
@@ -23,6 +24,7 @@ from symtensor.diagrams.contents import contents
 from symtensor.diagrams.diagram import Diagram
 from symtensor.diagrams.dressed import one_over_n_order
 from symtensor.diagrams.errors import IncompleteError, RequestError
+from symtensor.diagrams.model import Model, Vertex
 from symtensor.diagrams.part import Part
 from symtensor.diagrams.request import Request
 
@@ -215,29 +217,54 @@ class _Grading:
         return (", ".join(f"{n} {v}" for n, v in zip(grade, self.vertices)) or "no vertex") + loops
 
 
+@dataclass(frozen=True)
+class _ByVertex:
+    """The sets of vertices that a request allows, each as a grade of its own: one unit for each kind of vertex."""
+
+    request: Request
+
+    @cached_property
+    def kinds(self) -> dict[str, Vertex]:
+        return {vertex.name: vertex for content in contents(self.request) for vertex, _ in content}
+
+    @cached_property
+    def grades(self) -> dict[str, Grade]:
+        return {name: tuple(int(name == other) for other in self.kinds) for name in self.kinds}
+
+    @cached_property
+    def wanted(self) -> set[Grade]:
+        numbers = [{vertex.name: n for vertex, n in content} for content in contents(self.request)]
+        return {tuple(content.get(name, 0) for name in self.kinds) for content in numbers}
+
+    @property
+    def bound(self) -> Grade:
+        return tuple(max(column) for column in zip(*self.wanted))
+
+    @property
+    def model(self) -> Model:
+        """The model with the vertices that can occur, families written out."""
+        return replace(self.request.model, vertices=tuple(self.kinds.values()), families=())
+
+
 def _weights(request: Request) -> tuple[Mapping[Grade, Fraction], _Grading, str]:
     """Exact weights of the contents of a request."""
     from symtensor.diagrams.weights import weight_series
 
-    allowed = contents(request)
-    kinds = {vertex.name: vertex for content in allowed for vertex, _ in content}
+    allowed = _ByVertex(request)
+    kinds = allowed.kinds
     by_vertex = len(kinds) <= KINDS or request.loops is None
     indexed = [f for f in request.model.fields if f.index]
     # loops through lines of several propagators (response fields with an index) have weights, but are not told apart
     joined = {p.name for p in request.model.propagators if any(f.name in (p.first, p.second) for f in indexed)}
     grading = _Grading(tuple(kinds), by_vertex, len(joined) == 1)
     if by_vertex:
-        numbers = [{vertex.name: n for vertex, n in content} for content in allowed]
-        grades = {name: tuple(int(name == other) for other in kinds) for name in kinds}
-        bound = tuple(max((content.get(name, 0) for content in numbers), default=0) for name in kinds)
-        wanted = {tuple(content.get(name, 0) for name in kinds) for content in numbers}
+        grades, bound, wanted = allowed.grades, allowed.bound, allowed.wanted
     else:
         grades = {name: (vertex.valence - 2,) for name, vertex in kinds.items()}
         order = 2 * ((request.loops or 0) - 1) + len(request.legs)
         bound, wanted = (order,), {(order,)}
-    model = replace(request.model, vertices=tuple(kinds.values()), families=())
     series = weight_series(
-        model, request.leg_counts, kind=request.kind, causality=request.causality, grading=grades, bound=bound,
+        allowed.model, request.leg_counts, kind=request.kind, causality=request.causality, grading=grades, bound=bound,
         labelled=request.labelled, no_self_loops=request.no_self_loops, no_tadpoles=request.no_tadpoles,
         no_snails=request.no_snails, by_index_loops=grading.index_loops, bridges=request.irreducible,
     )  # fmt: skip
@@ -272,18 +299,13 @@ def _check_number(request: Request, found: int) -> list[str]:
         return []
     from symtensor.diagrams.weights import burnside_series
 
-    allowed = contents(request)
-    kinds = {vertex.name: vertex for content in allowed for vertex, _ in content}
-    if len(kinds) > KINDS:
+    allowed = _ByVertex(request)
+    if len(allowed.kinds) > KINDS:
         return []
-    numbers = [{vertex.name: n for vertex, n in content} for content in allowed]
-    grades = {name: tuple(int(name == other) for other in kinds) for name in kinds}
-    bound = tuple(max((content.get(name, 0) for content in numbers), default=0) for name in kinds)
-    model = replace(request.model, vertices=tuple(kinds.values()), families=())
     series = burnside_series(
-        model, request.leg_counts, kind=kind, grading=grades, bound=bound, labelled=request.labelled
+        allowed.model, request.leg_counts, kind=kind, grading=allowed.grades, bound=allowed.bound, labelled=request.labelled
     )
-    right = sum(series.get(tuple(content.get(name, 0) for name in kinds), 0) for content in numbers)
+    right = sum(series.get(grade, 0) for grade in allowed.wanted)
     if right != found:
         raise IncompleteError(f"{request}: {found} diagrams were found, but Burnside's lemma counts {right}")
     return ["their number is the one that Burnside's lemma counts"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from symtensor.numerics._archive import UNREADABLE, differences, read_archive, write_archive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,17 +38,9 @@ class State:
 
 def save_state(folder: Path, state: State, fingerprint: Mapping[str, Any]) -> None:
     """Write the state atomically (temporary file in the same folder, flushed, then renamed)."""
-    temporary = folder / f"{FILE}.tmp"  # one name: a kill while writing leaves one stale file, overwritten next time
-    label = np.frombuffer(json.dumps(dict(fingerprint), sort_keys=True).encode(), dtype=np.uint8)
-    arrays: dict[str, Any] = {f"leading_{name}": array for name, array in state.leading.items()}
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, sums=state.sums, blocks=np.int64(state.blocks), fingerprint=label, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, folder / FILE)
-    finally:
-        temporary.unlink(missing_ok=True)
+    arrays = {"sums": state.sums, "blocks": np.int64(state.blocks)}
+    arrays |= {f"leading_{name}": array for name, array in state.leading.items()}
+    write_archive(folder / FILE, fingerprint, arrays)
 
 
 def load_state(folder: Path, fresh: State, fingerprint: Mapping[str, Any]) -> State | None:
@@ -68,11 +59,10 @@ def load_state(folder: Path, fresh: State, fingerprint: Mapping[str, Any]) -> St
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as data:
-            found = json.loads(bytes(data["fingerprint"]).decode())
-            leading = {name: data[f"leading_{name}"] for name in fresh.leading}
-            state = State(data["sums"], int(data["blocks"]), leading)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        found, arrays = read_archive(path)
+        leading = {name: arrays[f"leading_{name}"] for name in fresh.leading}
+        state = State(arrays["sums"], int(arrays["blocks"]), leading)
+    except UNREADABLE as error:
         message = f"{path} is not a readable simulation state ({error}); delete it to start again"
         raise StateError(message) from error
     _require_same(path, found, dict(fingerprint), state, fresh)
@@ -83,11 +73,7 @@ def load_state(folder: Path, fresh: State, fingerprint: Mapping[str, Any]) -> St
 
 
 def _require_same(path: Path, found: dict[str, Any], wanted: dict[str, Any], state: State, fresh: State) -> None:
-    changes = [
-        f"{key}: {found.get(key)!r} there, {wanted.get(key)!r} now"
-        for key in sorted(found.keys() | wanted.keys())
-        if found.get(key) != wanted.get(key)
-    ]
+    changes = differences(found, wanted)
     if not changes:
         changes = [
             f"leading-order array {name}"

@@ -12,8 +12,8 @@ import warnings
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import NoReturn
 
+from symtensor.arguments import Parser
 from symtensor.verify.data import read_csv
 from symtensor.verify.errors import VerificationError
 from symtensor.verify.result import Verification
@@ -49,12 +49,7 @@ exit status
 
 
 class CommandError(VerificationError):
-    """The command line cannot be understood."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise CommandError(f"{message} (see {PROGRAM} --help)")
+    """The folder that the command was given cannot be used."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises
     ------
-    CommandError, DataError, SizesError, ClaimError, ScaleError
+    UsageError, CommandError, DataError, SizesError, ClaimError, ScaleError
         Bad input; the text is addressed to the user.
     """
     if any(argument in ("-h", "--help") for argument in arguments):
@@ -127,7 +122,7 @@ def _number(text: str) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog=PROGRAM, usage=f"{PROGRAM} DATA.csv --claim SCALE [options]", allow_abbrev=False, add_help=False, epilog=_EPILOG,
         description="Verify a claimed stochastic bound on measured norms.", formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip

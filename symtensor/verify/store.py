@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from symtensor.numerics._archive import UNREADABLE, differences, read_archive, write_archive
 from symtensor.verify.draw import Plan, Sampler, draw_block
 from symtensor.verify.errors import StoreError
 
@@ -27,19 +24,9 @@ def save_store(path: Path, plan: Plan, label: str, drawn: Sequence[Array]) -> No
 
     Raises StoreError if the place cannot be written.
     """
-    temporary = path.with_name(path.name + ".tmp")
-    record = np.frombuffer(json.dumps(_fingerprint(plan, label), sort_keys=True).encode(), dtype=np.uint8)
-    arrays: dict[str, Any] = {"fingerprint": record, **{f"size{place}": values for place, values in enumerate(drawn)}}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("wb") as file:
-                np.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_archive(path, _fingerprint(plan, label), {f"size{place}": values for place, values in enumerate(drawn)})
     except OSError as error:
         raise StoreError(f"the store {str(path)!r} cannot be written: {error.strerror or error}") from error
 
@@ -58,14 +45,15 @@ def load_store(path: Path, plan: Plan, label: str, sampler: Sampler) -> list[Arr
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as data:
-            found = json.loads(bytes(data["fingerprint"]).decode())
-            drawn = [np.array(data[f"size{place}"], dtype=np.float64) for place in range(len(found["sizes"]))]
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        found, arrays = read_archive(path)
+        drawn = [np.array(arrays[f"size{place}"], dtype=np.float64) for place in range(len(found["sizes"]))]
+    except UNREADABLE as error:
         # NumPy's own words would advise to unpickle the file, which runs code from it
         why = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
         raise StoreError(f"{str(path)!r} is not a readable store of a verification{why}; delete it or give another name") from None
-    _require_same(path, found, _fingerprint(plan, label))
+    changed = differences(found, _fingerprint(plan, label))
+    if changed:
+        raise StoreError(f"{str(path)!r} belongs to another verification ({'; '.join(changed)}); give another store")
     if any(v.ndim != 2 or v.shape[0] not in (0, 1, 2) or v.shape[1] % b for v, b in zip(drawn, plan.blocks)):
         raise StoreError(f"{str(path)!r} is damaged: its arrays are no whole blocks; delete it to start again")
     for place, values in enumerate(drawn):
@@ -89,13 +77,3 @@ def _fingerprint(plan: Plan, label: str) -> dict[str, Any]:
         "seed": plan.seed,
         "label": label,
     }
-
-
-def _require_same(path: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    changed = [
-        f"{name}: {found.get(name)!r} there, {wanted.get(name)!r} now"
-        for name in sorted(found.keys() | wanted.keys())
-        if found.get(name) != wanted.get(name)
-    ]
-    if changed:
-        raise StoreError(f"{str(path)!r} belongs to another verification ({'; '.join(changed)}); give another store")

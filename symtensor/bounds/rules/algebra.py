@@ -165,4 +165,4 @@ def norm_power(call: Call) -> Bound:
         call.need_lower(0)
         return call.conclude(scale, bound.kind, bound.mode.power(p))
     call.need_upper(0)
-    return call.conclude(scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, bound.mode.power(p))
+    return call.conclude(scale, bound.kind.upper_half, bound.mode.power(p))

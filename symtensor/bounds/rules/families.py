@@ -65,7 +65,7 @@ def sub_gaussian_maximum(call: Call) -> Bound:
     if "det" in call.variant:
         call.need_mode(0, DET, "the certain bound is one form of R10")
         _uniform_member(call, index)
-        return call.conclude(bound.scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, DET)
+        return call.conclude(bound.scale, bound.kind.upper_half, DET)
     call.need_mode(0, PSI2, fix)
     _uniform_member(call, index)
     scale = bound.scale * _log_factor(child.size(index))
@@ -79,7 +79,7 @@ def sub_gaussian_maximum(call: Call) -> Bound:
         call.use(*proof)
         call.need_lower(0)
         return call.conclude(scale, Kind.THETA, PSI2)
-    return call.conclude(scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, PSI2)
+    return call.conclude(scale, bound.kind.upper_half, PSI2)
 
 
 @rule(
@@ -103,7 +103,7 @@ def moment_maximum(call: Call) -> Bound:
     call.need("mode", 0, "mode L^k", bound.mode.moment(order), fix)
     _uniform_member(call, index)
     scale = bound.scale * child.size(index) ** (1 / exact(order))
-    return call.conclude(scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, L(order))
+    return call.conclude(scale, bound.kind.upper_half, L(order))
 
 
 @rule(
@@ -118,7 +118,7 @@ def plain_sum(call: Call) -> Bound:
     """Triangle inequality in L^k, k >= 1."""
     index, (bound,) = call.node.data, call.premises
     scale = bound.scale * call.node.children[0].size(index)
-    kind = Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O
+    kind = bound.kind.upper_half
     if "U2" in call.variant:
         _uniform_member(call, index, 2)
         return call.conclude(scale, kind, bound.mode)
@@ -150,7 +150,7 @@ def uncorrelated_sum(call: Call) -> Bound:
     scale = bound.scale * child.size(index) ** 0.5
     if "second moment" in call.variant:
         call.use(*_proved(call, "uncorrelated_over", "state uncorrelated_over(index), iid_over(index), or independence"))
-        return call.conclude(scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, L(2))
+        return call.conclude(scale, bound.kind.upper_half, L(2))
     return _independent_sum(call, child, index, scale)
 
 
@@ -188,7 +188,7 @@ def _independent_sum(call: Call, child: Expr, index: str, scale: Scale) -> Bound
         call.use(*law)
         call.need_lower(0)
         return call.conclude(scale, Kind.THETA, mode)
-    return call.conclude(scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, mode)
+    return call.conclude(scale, bound.kind.upper_half, mode)
 
 
 def _white_contraction(call: Call) -> Bound:

@@ -97,7 +97,7 @@ def taylor_remainder(call: Call) -> Bound:
             raise call.missing("next derivative not 0", phi, "no lower bound of the remainder otherwise")
         call.need_lower(0)
         return call.conclude(scale, bound.kind, mode)
-    return call.conclude(scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, mode)
+    return call.conclude(scale, bound.kind.upper_half, mode)
 
 
 def _smooth(call: Call, phi: Function, point: sympy.Expr, order: int) -> sympy.Expr | None:

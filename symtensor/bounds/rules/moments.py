@@ -31,7 +31,7 @@ def expectation(call: Call) -> Bound:
             raise call.missing("uniformly_integrable", f"||{call.part(0)}|| / ({bound.scale})", _UI)
     # without uniform integrability over an index the constants of different members are not comparable
     keeps = None if "moments" in call.variant else ()
-    return call.conclude(bound.scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, DET, keeps)
+    return call.conclude(bound.scale, bound.kind.upper_half, DET, keeps)
 
 
 @rule(
@@ -56,7 +56,7 @@ def moment_bound(call: Call) -> Bound:
         (bound,) = call.premises
         call.need_upper(0)
         call.need_moment(0, 1, "state variance(f), or a bound of M in mode L^k with k >= 1")
-        return call.conclude(bound.scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, bound.mode)
+        return call.conclude(bound.scale, bound.kind.upper_half, bound.mode)
     raise call.missing("variance", child, "state variance(f): E ||M - E M||^2 = O(f)")
 
 

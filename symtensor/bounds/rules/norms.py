@@ -152,7 +152,7 @@ def regrouped(call: Call) -> Bound:
     if not refines(call.grouping, bound.grouping) or not bound.kind.upper:
         raise call.missing("a bound in a coarser grouping", call.node, "a finer norm bounds nothing without dimensions")
     call.use(fact)
-    return call.conclude(bound.scale, Kind.SMALL_O if bound.kind is Kind.SMALL_O else Kind.O, bound.mode, bound.uniform)
+    return call.conclude(bound.scale, bound.kind.upper_half, bound.mode, bound.uniform)
 
 
 def dimension_factor(node: Expr, grouping: Grouping) -> Scale:

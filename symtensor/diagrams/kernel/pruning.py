@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from symtensor.diagrams.kernel.jit import jit
+from symtensor.diagrams.kernel.state import EVERY_PROPAGATOR, FREE, ONE_PARTICLE
 
 __all__ = ["row_stands"]
 
-FREE, ONE_PARTICLE, NO_TADPOLE = 0, 1, 2
 ONE = np.int64(1)
 EVERYTHING = np.int64(-1)
 #: position of the only bit b of a number, found at (b * _DE_BRUIJN) >> 58 (C. E. Leiserson et al. 1998)
@@ -228,7 +228,7 @@ def _open_nodes(left, is_open, fields):
 def _hangs_on_one_stub(left, mine, row, rules):
     """True if the only open leg of a component will carry a bridge that the rule forbids."""
     legs = (ONE << np.int64(rules.n_legs)) - 1
-    if not rules.every_bridge or row < rules.n_legs - 1 or _stubs(left, mine) != 1:
+    if rules.bridge_mask != EVERY_PROPAGATOR or row < rules.n_legs - 1 or _stubs(left, mine) != 1:
         return False
     return rules.bridge_rule == ONE_PARTICLE or mine & legs == 0 or mine & legs == legs
 
@@ -265,9 +265,9 @@ def row_stands(tables, rules, state, row):
     if mine != (ONE << np.int64(count)) - 1:
         if mine & open_nodes == 0:
             return False
-        if rules.bridge_rule and _hangs_on_one_stub(left, mine, row, rules):
+        if rules.bridge_rule != FREE and _hangs_on_one_stub(left, mine, row, rules):
             return False
-    if rules.bridge_rule and has_forbidden_bridge(
+    if rules.bridge_rule != FREE and has_forbidden_bridge(
         state.entries, tables.totals, tables.kinds, is_open, rules.n_legs, rules.bridge_rule, rules.bridge_mask, count,
         state.scratch,
     ):  # fmt: skip

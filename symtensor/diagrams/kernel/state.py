@@ -6,7 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Rules", "State", "Tables", "new_state"]
+__all__ = ["EVERY_PROPAGATOR", "FREE", "NO_TADPOLE", "ONE_PARTICLE", "Rules", "State", "Tables", "new_state"]
+
+#: Which bridges are forbidden: none, all, those with a side that has no leg.
+FREE, ONE_PARTICLE, NO_TADPOLE = 0, 1, 2
+#: The bit set of all propagators.
+EVERY_PROPAGATOR = (1 << 62) - 1
 
 
 class Tables(NamedTuple):
@@ -40,9 +45,8 @@ class Rules(NamedTuple):
     """Which branches are cut; the switches are 0 or 1."""
 
     n_legs: int
-    bridge_rule: int = 0  #: 0 free, 1 one-particle irreducible, 2 no tadpoles
-    bridge_mask: int = (1 << 62) - 1  #: bit set of propagators whose bridges count
-    every_bridge: int = 1  #: bridge_mask holds every propagator
+    bridge_rule: int = FREE
+    bridge_mask: int = EVERY_PROPAGATOR  #: bit set of propagators whose bridges count
     local: int = 0  #: no closed response loop
     nonlocal_: int = 0  #: a response line leaves every set of vertices
     no_snails: int = 0
