@@ -27,6 +27,8 @@ from symtensor.derivation.settings import Option, OptionError, RunContext, RunRe
 USAGE = """usage: symtensor run NAME [options]         derive, generate, evaluate, simulate, compare, report
        symtensor run NAME --help            its options, with defaults and examples
        symtensor derivations                the derivations there are
+       symtensor fields MODEL [options]     a field theory to diagrams, formula and JAX module
+       symtensor fields --help              named theories, theory files, examples
        symtensor diagrams MODEL [options]   enumerate Feynman diagrams: count, list, draw, verify
        symtensor diagrams --help            models, classes, filters, model files, examples
        symtensor verify DATA.csv --claim F  measured norms against a claimed stochastic bound: a verdict with its limits
@@ -44,6 +46,8 @@ start here
       The default run: real images through a wide random network. Under two minutes on two cores.
   symtensor run resnet-kernel --kernel 2.0 --c-w 2 --dt 0.0025 --depth 800 --samples 0 --out out/theory
       Theory alone, for one input of variance 2.
+  symtensor fields cubic-langevin --cumulant x,x --loops 2 --out out/langevin
+      Loop corrections of a stochastic equation: diagrams, closed formula, generated module.
   symtensor diagrams phi4 --legs 2 --loops 3 --class 1pi --out out/phi4
       Feynman diagrams with symmetry factors, and their pictures.
 
@@ -138,7 +142,12 @@ def _dispatch(arguments: list[str]) -> int:
         from symtensor.verify.command import main as verify
 
         return verify(rest)
-    raise UsageError(f"unknown command {command!r}; there are: run, derivations, diagrams, verify, --version, --help")
+    if command == "fields":
+        from symtensor.derivation.fields_command import main as fields
+
+        prepare_jax()
+        return fields(rest)
+    raise UsageError(f"unknown command {command!r}; there are: run, derivations, fields, diagrams, verify, --version, --help")
 
 
 def _list(rest: list[str]) -> int:

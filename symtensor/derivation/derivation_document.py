@@ -41,6 +41,8 @@ def add_steps(document: Document, steps: Sequence[Step], results: Sequence[Check
         document.heading(step.title, 3)
         for paragraph in paragraphs(step.text):
             document.paragraph(paragraph)
+        if step.drawings:
+            document.drawings((drawing.svg, drawing.latex, drawing.caption) for drawing in step.drawings)
         for equation in step.equations:
             document.equation(equation.latex, equation.label)
         _add_checks(document, number, step, results)

@@ -24,6 +24,8 @@ from symtensor.derivation.style import STYLE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: columns of a formula below a drawing
+CARD = 34
 #: nothing is fetched, nothing is run: even a mistake elsewhere could not reach the network
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -131,6 +133,15 @@ class Document:
         drawing = figure_svg(figure, f"f{self._figures}", re.sub(r"[$`]", "", caption))
         title = f"<figcaption><b>Figure {self._figures}.</b> {inline(caption)}</figcaption>"
         return self._add(f"<figure>{drawing}{title}</figure>")
+
+    def drawings(self, cards: Iterable[tuple[str, Sequence[str], str]]) -> Document:
+        """A grid of pictures, each (SVG, lines of LaTeX below it, prose below that). The SVG is taken as it is: draw it yourself."""
+        parts = []
+        for svg, latex, caption in cards:
+            formula = "".join(f"<div>{mathml(line, display=True, line=CARD)}</div>" for line in latex)
+            prose = f"<figcaption>{inline(caption)}</figcaption>" if caption else ""
+            parts.append(f"<figure>{svg}{formula}{prose}</figure>")
+        return self._add(f'<div class="cards">{"".join(parts)}</div>')
 
     def code(self, text: str) -> Document:
         """Literal text in a fixed-width font."""

@@ -49,13 +49,23 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture (SVG that this project drew) with formulas below it, one a line, and a line of prose."""
+
+    svg: str
+    latex: tuple[str, ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a derivation: prose, the equations it arrives at, the checks that hold it up."""
+    """One step of a derivation: prose, drawings, the equations it arrives at, the checks that hold it up."""
 
     title: str
     text: str
     equations: tuple[Equation, ...] = ()
     checks: tuple[Check, ...] = ()
+    drawings: tuple[Drawing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

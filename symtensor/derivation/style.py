@@ -73,6 +73,11 @@ body.symtensor { margin: 0; }
 .symtensor .check.passed .mark { color: var(--good); }
 .symtensor .check.failed .mark { color: var(--bad); font-weight: 600; }
 .symtensor .check .detail { color: var(--soft); }
+.symtensor .cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); gap: .8rem; margin: 1rem 0; }
+.symtensor .cards figure { margin: 0; padding: .6rem; border: 1px solid var(--rule); border-radius: 4px; text-align: center;
+  overflow-x: auto; }
+.symtensor .cards svg { max-width: 100%; height: auto; } .symtensor .cards math { font-size: .85em; }
+.symtensor .cards figcaption { font-size: .8rem; text-align: center; overflow-wrap: anywhere; }
 .symtensor details { margin: .9rem 0; } .symtensor summary { cursor: pointer; color: var(--accent); }
 @media (max-width: 40rem) { .symtensor nav.contents ol { columns: 1; } .symtensor dl { grid-template-columns: 1fr; }
   .symtensor dd { margin-bottom: .4rem; } .symtensor main { padding: 1.2rem 1rem 3rem; } }

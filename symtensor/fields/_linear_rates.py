@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import mpmath
 import sympy as sp
 
-__all__ = ["linear_rates", "simplest_rational"]
+from symtensor.fields._float_rates import aligned, simplest_rational
+
+__all__ = ["linear_rates"]
 
 #: the largest integer in a relation that is looked for
 LARGEST = 10**5
@@ -27,7 +28,8 @@ def linear_rates(rates: Iterable[Any]) -> tuple[tuple[sp.Expr, ...], tuple[tuple
     ``I*w``, ..); these products, divided by a common denominator, are the elementary rates. Two sums of rates are equal
     exactly if their vectors are: products that are not plain monomials (fractions, roots) are examined for relations such
     as ``a/(a + b) + b/(a + b) = 1`` at a random point, by the PSLQ algorithm. A floating-point number stands for the
-    simplest rational within its rounding: 0.1 + 0.2 and 0.3 are equal rates.
+    simplest rational within its rounding, and relations with small integers between floating-point rates (equal eigenvalues, one
+    the sum of two others) are made exact: see `_float_rates`.
 
     Raises ValueError for a rate that is not finite.
 
@@ -44,7 +46,8 @@ def linear_rates(rates: Iterable[Any]) -> tuple[tuple[sp.Expr, ...], tuple[tuple
 
 @lru_cache(maxsize=256)
 def _linear_rates(rates: tuple[sp.Expr, ...]) -> tuple[tuple[sp.Expr, ...], tuple[tuple[int, ...], ...]]:
-    known = {rate: _expansion(rate) for rate in dict.fromkeys(rates)}
+    exact = aligned(dict.fromkeys(rates))
+    known = {rate: _expansion(exact.get(rate, rate)) for rate in dict.fromkeys(rates)}
     relation = _relation(_products(known.values()))
     while relation is not None:
         known = {rate: _eliminated(expansion, relation) for rate, expansion in known.items()}
@@ -108,26 +111,3 @@ def _eliminated(expansion: Expansion, relation: dict[sp.Expr, int]) -> Expansion
         if product != gone and n:
             kept[product] = kept.get(product, sp.Integer(0)) - expansion[gone] * sp.Rational(n, relation[gone])
     return {product: c for product, c in kept.items() if c != 0}
-
-
-def simplest_rational(number: sp.Float) -> Any:
-    """The rational with the smallest denominator within 4 units in the last place of a floating-point number.
-
-    >>> simplest_rational(sp.Float(0.1) + sp.Float(0.2))
-    3/10
-    """
-    if not number.is_finite or number == 0:
-        return number if not number.is_finite else sp.Integer(0)
-    exact = Fraction(*map(int, sp.Rational(number).as_numer_denom()))
-    width = abs(exact) * Fraction(8, 2 ** int(number._prec))
-    found = _simplest_between(abs(exact) - width, abs(exact) + width)
-    return sp.Rational(found.numerator, found.denominator) * (1 if exact > 0 else -1)
-
-
-def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
-    """Rational of smallest denominator in [low, high], 0 < low < high, by continued fractions."""
-    whole = math.ceil(low)
-    if whole <= high:
-        return Fraction(whole)
-    floor = math.floor(low)
-    return floor + 1 / _simplest_between(1 / (high - floor), 1 / (low - floor))

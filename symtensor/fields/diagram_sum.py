@@ -188,8 +188,21 @@ class DiagramSum:
     def title(self) -> str:
         """What is summed."""
         legs = f"<{self.legs}>" if self.kind == "connected" else f"Gamma[{self.legs}]"
-        span = f"{self.loops} loops" if self.lowest == self.loops else f"up to {self.loops} loops"
+        loops = "1 loop" if self.loops == 1 else f"{self.loops} loops"
+        span = loops if self.lowest == self.loops else f"up to {loops}"
         return f"{legs} of {self.theory.name}, {span}" + (f", {self.label}" if self.label else "")
+
+    def latex_name(self) -> str:
+        """What is summed, in LaTeX."""
+        moments = self.legs.moments
+        symbols = (*self.theory.fields, *self.theory.responses)
+        names = [sp.latex(symbols[c], symbol_names=self.theory.symbol_names) for c in self.legs.components]
+        parts = [
+            name + (f"({sp.latex(moments[group])})" if moments else "") for name, group in zip(names, self.legs.groups)
+        ]
+        body = r"\,".join(parts)
+        name = rf"\langle {body}\rangle" if self.kind == "connected" else rf"\Gamma[{body}]"
+        return name + (f"_{{{self.loops}}}" if self.lowest == self.loops else "")
 
     def latex(self) -> str:
         """The sum of the terms as it is written on paper."""

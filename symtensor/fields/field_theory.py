@@ -31,6 +31,7 @@ from symtensor.fields.vertices import Kind, VertexTensor, blocks, derivatives, d
 if TYPE_CHECKING:
     from symtensor.fields.diagram_sum import DiagramSum
     from symtensor.fields.effective import EffectiveAction
+    from symtensor.fields.theory_file import TheoryFile
 
 __all__ = ["CONVENTIONS", "FieldTheory"]
 
@@ -47,6 +48,24 @@ STOCHASTIC = (
     "Fourier: x(omega) = int dt exp(i omega t) x(t)",
 )
 CONVENTIONS = {"static": STATIC, "stochastic": STOCHASTIC}
+LATEX = {
+    "static": (
+        r"weight $e^{-S}$; the propagator $\Delta$ is the inverse Hessian of $S$ at the saddle, a vertex factor minus the "
+        r"derivative of $S$ there",
+        r"value of a diagram: (1/symmetry factor) $\times$ (vertex factors) $\times$ (propagators), summed over components",
+    ),
+    "stochastic": (
+        r"Ito equation $dx = f(x)\,dt + G(x)\,dW$; weight $e^{-S}$ with $S = \int\! dt\,[\tilde x\cdot(\dot x - f(x)) - "
+        r"\frac{1}{2}\,\tilde x\cdot G(x) G(x)^T \tilde x]$, $\tilde x$ imaginary",
+        r"$\theta(0) = 0$ (pre-point): no ghosts, no closed response loops, $Z = 1$; averages in the stationary state",
+        r"$R(t) = \langle x(t)\,\tilde x(0)\rangle = \theta(t)\,e^{-A t}$; $C(t) = \langle x(t)\,x(0)\rangle = e^{-A t} C(0)$ for "
+        r"$t > 0$, with $A\,C(0) + C(0)\,A^T = G G^T$",
+        r"vertex factors: derivatives of $\mathcal{V} = \tilde x\cdot f(x) + \frac{1}{2}\,\tilde x\cdot G(x) G(x)^T \tilde x$ at the "
+        r"saddle; value of a diagram: (1/symmetry factor) $\times$ (vertex factors) $\times$ (propagators), summed over components, "
+        r"integrated over the times of the vertices",
+        r"Fourier transform: $x(\omega) = \int\! dt\,e^{i\omega t} x(t)$",
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +174,17 @@ class FieldTheory:
         left = _parameters(sp.Matrix([*drift, *strength]), symbols)
         return cls(name, symbols, responses, density, saddle.point, free, left, title, saddle.conditions)
 
+    @classmethod
+    def from_file(cls, file: TheoryFile) -> FieldTheory:
+        """The theory that a theory file describes (`symtensor.fields.theory_file.load_theory_file`)."""
+        common: dict[str, Any] = {
+            "parameters": file.parameters, "point": file.point or None, "values": file.values or None, "name": file.name,
+            "title": file.title,
+        }  # fmt: skip
+        if file.stochastic:
+            return cls.langevin(file.equations, variables=file.variables, interpretation=file.interpretation, **common)
+        return cls.static(file.action, file.fields, **common)
+
     @property
     def stochastic(self) -> bool:
         """Whether there are times and response fields."""
@@ -164,6 +194,16 @@ class FieldTheory:
     def conventions(self) -> tuple[str, ...]:
         """What the signs and factors mean, one sentence each."""
         return CONVENTIONS["stochastic" if self.stochastic else "static"]
+
+    @property
+    def conventions_latex(self) -> tuple[str, ...]:
+        """`conventions` with inline LaTeX between dollar signs."""
+        return LATEX["stochastic" if self.stochastic else "static"]
+
+    @property
+    def symbol_names(self) -> dict[sp.Symbol, str]:
+        """How response fields are written in LaTeX: a tilde over the name of the field."""
+        return {r: rf"\tilde{{{sp.latex(x)}}}" for x, r in zip(self.fields, self.responses)}
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
@@ -208,6 +248,18 @@ class FieldTheory:
         if ("tensors", valence) not in self._cache:
             self._cache["tensors", valence] = vertex_tensors(self.derivatives(valence), self.kinds)
         return self._cache["tensors", valence]
+
+    def propagators_latex(self) -> tuple[str, ...]:
+        """The propagators of the free theory, as equations in LaTeX."""
+        names = ", ".join(sp.latex(s) for s in self.fields)
+        several = len(self.fields) > 1
+        if isinstance(self.free, StaticFree):
+            value = self.free.covariance if several else self.free.covariance[0, 0]
+            return (rf"\Delta_{{{names}}} = {sp.latex(value)}",)
+        t = sp.Symbol("t", positive=True)
+        response, correlator = self.free.response(t), self.free.correlator(t)
+        shown = (response, correlator) if several else (response[0, 0], correlator[0, 0])
+        return tuple(rf"{letter}_{{{names}}}(t) = {sp.latex(value)}\quad (t > 0)" for letter, value in zip("RC", shown))
 
     def elements(self, valence: int) -> Elements:
         """Vertices and propagators as elements of one exact domain."""

@@ -85,7 +85,7 @@ class LinearFree:
                 "add a relaxation to it, or expand around another point"
             )
         free = cls(matrix, sp.ImmutableMatrix(noise))
-        for rate in free.rates:
+        for rate in free._stability_rates():
             real = sp.re(rate)
             if real.is_positive is False or (real.is_number and not real > 0):
                 raise UnstableError(
@@ -93,6 +93,15 @@ class LinearFree:
                     "positive; expand around a stable fixed point (point=...), or change the sign of the linear drift"
                 )
         return free
+
+    def _stability_rates(self) -> tuple[Any, ...]:
+        """The eigenvalues, also of a drift without a full set of eigenvectors (the time grid needs none)."""
+        try:
+            return self.rates
+        except TheoryError:
+            if self.drift.has(sp.Float):
+                raise
+            return tuple(self.drift.eigenvals())
 
     @cached_property
     def _eigen(self) -> tuple[tuple[Any, ...], sp.ImmutableMatrix, sp.ImmutableMatrix]:
@@ -137,6 +146,10 @@ class LinearFree:
     @cached_property
     def covariance(self) -> sp.ImmutableMatrix:
         """Equal-time covariance of the fields: A C + C A^T = B."""
+        try:
+            self._eigen
+        except TheoryError:
+            return _lyapunov(self.drift, self.noise)
         return sp.ImmutableMatrix((self.modes * self.mode_covariance * self.modes.T).applyfunc(sp.cancel))
 
     def joined(self, one: int, other: int) -> bool:
@@ -151,6 +164,15 @@ class LinearFree:
     def correlator(self, time: Any) -> sp.ImmutableMatrix:
         """C(t) for t >= 0, in the fields."""
         return sp.ImmutableMatrix(self.response(time) * self.covariance)
+
+
+def _lyapunov(drift: sp.ImmutableMatrix, noise: sp.ImmutableMatrix) -> sp.ImmutableMatrix:
+    """C of A C + C A^T = B as a system of linear equations, for a drift without a full set of eigenvectors."""
+    size = drift.rows
+    unit = sp.eye(size)
+    system = sp.Matrix(sp.kronecker_product(drift, unit) + sp.kronecker_product(unit, drift))
+    found = system.LUsolve(sp.Matrix(list(noise)))
+    return sp.ImmutableMatrix(size, size, [sp.cancel(entry) for entry in found])
 
 
 def _numerical_modes(drift: sp.ImmutableMatrix) -> tuple[tuple[Any, ...], sp.ImmutableMatrix, sp.ImmutableMatrix]:

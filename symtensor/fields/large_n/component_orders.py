@@ -7,6 +7,9 @@ those come. The cost is that of one integral, not of one for every choice of com
 
 Parts of responses proportional to delta(t) make one node of the two ends of their lines; of such a cluster one vertex, the root,
 has the response line to S, and every other one has its own on the way to the root.
+
+A part without legs that hangs on one line (a tadpole) is the mean of an auxiliary field, which is static: by the
+fluctuation-dissipation theorem, which holds diagram by diagram, it has the value of the static theory.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from symtensor.diagrams import Diagram
@@ -102,6 +106,45 @@ class _Reading:
     def external(self) -> int:
         return len(set(self.times.values()))
 
+    @cached_property
+    def means(self) -> tuple[frozenset[int], dict[int, Any]]:
+        """The lines of tadpoles, those that they hang on included, and for each node that they hang on the product of their values."""
+        parts = [set(part) for part in self.diagram.tadpoles]
+        parts = [part for part in parts if not any(part < other for other in parts)]
+        lines: set[int] = set()
+        values: dict[int, Any] = {}
+        for part in parts:
+            value = self.rules.field.one
+            for i, line in enumerate(self.diagram.lines):
+                if line.start in part or line.end in part:
+                    lines.add(i)
+                    value = value * self.rules.static(self.fixed(line.start, line.fields[0]), self.fixed(line.end, line.fields[1]))
+                    outside = {line.start, line.end} - part
+                    if outside:
+                        place = outside.pop()
+            for node in part:
+                value = value * self.rules.static_vertex(self.valence(node))
+            values[place] = values[place] * value if place in values else value
+        return frozenset(lines), values
+
+    @cached_property
+    def kept(self) -> set[int]:
+        """The nodes outside all tadpoles."""
+        return set(range(len(self.diagram.nodes))) - {node for part in self.diagram.tadpoles for node in part}
+
+    def valence(self, node: int) -> int:
+        """The valence of a vertex of s, 0 for an index vertex."""
+        name = self.diagram.nodes[node].name
+        return 0 if name == "g" else int(name.removeprefix("s_"))
+
+    def fixed(self, node: int, field: str) -> str:
+        """The component of a leg in the static theory."""
+        value = self.diagram.nodes[node]
+        if field == "phi":
+            return "x"
+        own = self.components[value.label] if value.is_leg else "lam" if value.name == "g" else "rho"
+        return "lam" if own == "mu" else own
+
     def plain(self, node: int, field: str) -> str:
         """The component of a leg that is not the response leg of its vertex; an external leg's own."""
         value = self.diagram.nodes[node]
@@ -121,11 +164,11 @@ class _Reading:
         value = self.diagram.nodes[node]
         if value.is_leg:
             return self.rules.field.one
-        return self.rules.vertex(response, 0 if value.name == "g" else int(value.name.removeprefix("s_")))
+        return self.rules.vertex(response, self.valence(node))
 
     def contractions(self) -> Iterator[tuple[int, ...]]:
         """Sets of auxiliary lines, without a cycle and joining no two external times, that act as delta(t)."""
-        auxiliary = [i for i, line in enumerate(self.diagram.lines) if line.fields[0] == "sigma"]
+        auxiliary = [i for i, line in enumerate(self.diagram.lines) if line.fields[0] == "sigma" and i not in self.means[0]]
         for size in range(len(auxiliary) + 1):
             for chosen in itertools.combinations(auxiliary, size):
                 groups = self.groups(chosen)
@@ -135,6 +178,7 @@ class _Reading:
     def groups(self, merged: Sequence[int]) -> list[list[int]] | None:
         """Nodes by cluster, those at external times first; None if a line closes a cycle or two external times coincide."""
         at = [self.times[n.label] if n.is_leg else None for n in self.diagram.nodes]
+        gone = {n for i in self.means[0] for n in (self.diagram.lines[i].start, self.diagram.lines[i].end)} - self.kept
         root = [next(j for j, time in enumerate(at) if j == i or (time is not None and time == at[i])) for i in range(len(at))]
         for i in merged:
             line = self.diagram.lines[i]
@@ -142,7 +186,7 @@ class _Reading:
             if low == high:
                 return None
             root = [low if r == high else r for r in root]
-        groups = [[i for i, r in enumerate(root) if r == name] for name in sorted(set(root))]
+        groups = [[i for i, r in enumerate(root) if r == name] for name in sorted(set(root)) if name not in gone]
         if any(len({at[i] for i in group if at[i] is not None}) > 1 for group in groups):
             return None
         groups.sort(key=lambda group: min((at[i] for i in group if at[i] is not None), default=self.external))  # type: ignore[type-var]
@@ -155,7 +199,11 @@ class _Reading:
         legs: list[list[_Leg]] = [[] for _ in groups]
         views: list[list[DirectedLine]] = [[] for _ in groups]
         inside = [self.rules.field.one for _ in groups]
+        for node, value in self.means[1].items():
+            inside[number[node]] = inside[number[node]] * value
         for i, line in enumerate(self.diagram.lines):
+            if i in self.means[0]:
+                continue
             a, b = number[line.start], number[line.end]
             plain = (self.plain(line.start, line.fields[0]), self.plain(line.end, line.fields[1]))
             correlation = self.rules.field.zero if "xt" in plain else self.rules.correlation(*plain)

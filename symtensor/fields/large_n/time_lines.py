@@ -89,6 +89,19 @@ class TimeRules:
             value = value * slope if name == "mu" else value
         return value
 
+    def static(self, first: str, second: str) -> Any:
+        """The line of two of x, rho, lam of the static theory, x standing for phi."""
+        mass, k, decay, _ = self._elements
+        pair = {first, second}
+        if pair == {"lam"}:
+            return k * mass * mass * self.field.number(-2) / decay
+        return mass * self.field.number(-4) / decay if "lam" in pair else self.correlation(first, second)
+
+    def static_vertex(self, valence: int = 0) -> Any:
+        """The factor of a vertex of the static theory."""
+        minus_half = self.field.number(sp.QQ(-1, 2))
+        return self.vertex("mut", valence) * minus_half if valence else self.field.number(-1)
+
     def response(self, later: str, earlier: str) -> Any:
         """The weight of a response of x, rho or mu to the response field xt, rhot or mut."""
         mass, k, _, slope = self._elements

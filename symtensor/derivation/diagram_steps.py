@@ -1,0 +1,74 @@
+r"""Diagram sums as steps of a derivation: each diagram with its factor, the sum, the check by the second route."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symtensor.derivation.model import Check, CheckOutcome, Drawing, Equation, Step
+
+if TYPE_CHECKING:
+    from symtensor.fields import DiagramSum, FieldTheory
+
+__all__ = ["diagram_step", "drawings", "rules_step", "second_route"]
+
+#: more drawings than this are not shown in one step
+SHOWN = 60
+
+
+def rules_step(theory: FieldTheory) -> Step:
+    """The rules: action, saddle, propagators, vertices, conventions."""
+    density = sp.latex(theory.density, symbol_names=theory.symbol_names)
+    equations = [Equation(rf"\mathcal{{V}} = {density}" if theory.stochastic else rf"\mathcal{{V}} = -S = {density}")]
+    equations += [Equation(rf"{sp.latex(x)}^* = {sp.latex(v)}") for x, v in zip(theory.fields, theory.saddle)]
+    equations += [Equation(latex) for latex in theory.propagators_latex()]
+    tensors = theory.tensors(4)
+    equations += [
+        Equation(rf"v_{{{_legs(theory, tensor.legs)}}} = {sp.latex(next(iter(tensor.entries.values())))}")
+        for tensor in tensors
+        if len(set(tensor.entries.values())) == 1
+    ]
+    text = "\n\n".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in theory.conventions_latex)
+    return Step("Rules", text, tuple(equations))
+
+
+def _legs(theory: FieldTheory, legs: tuple[str, ...]) -> str:
+    """The legs of a vertex in LaTeX, as powers: x^{3} xt."""
+    names = {str(symbol): latex for symbol, latex in theory.symbol_names.items()}
+    counted = dict.fromkeys(legs, 0)
+    for leg in legs:
+        counted[leg] += 1
+    written = {leg: names.get(leg, sp.latex(sp.Symbol(leg))) for leg in counted}
+    return r"\,".join(written[leg] + (f"^{{{n}}}" if n > 1 else "") for leg, n in counted.items())
+
+
+def drawings(total: DiagramSum) -> tuple[Drawing, ...]:
+    """Each diagram with its formula and value."""
+    found = []
+    for term in total:
+        if len(found) == SHOWN:
+            break
+        found.append(Drawing(term.diagram.to_svg(), (term.latex(), f"= {sp.latex(term.expr)}"), f"symmetry factor {term.symmetry_factor}"))
+    return tuple(found)
+
+
+def diagram_step(total: DiagramSum, title: str, text: str = "", name: str = "", checks: Iterable[Check] = ()) -> Step:
+    """One order of a function: its diagrams and their sum. `name` is the LaTeX of what is summed."""
+    count = len(total)
+    more = f" The first {SHOWN} are drawn." if count > SHOWN else ""
+    legs = ", ".join(f"{at + 1} is {name}" for at, name in enumerate(str(total.legs).split()))
+    prose = f"{text} {count} diagram{'' if count == 1 else 's'}; leg {legs}.{more}".strip()
+    equation = Equation(rf"{name or total.latex_name()} = {sp.latex(total.expr)}")
+    return Step(title, prose, (equation,), tuple(checks), drawings(total))
+
+
+def second_route(total: DiagramSum, name: str = "", statement: str = "") -> Check:
+    """The check of a whole sum by a route without diagrams."""
+
+    def run() -> CheckOutcome:
+        return CheckOutcome(True, str(total.verify()))  # a difference raises, and the check has failed
+
+    default = "every order equals the result of a route without diagrams, exactly"
+    return Check(name or f"second route of {total.title}", statement or default, run)
