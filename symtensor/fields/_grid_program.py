@@ -49,19 +49,21 @@ class GridProgram:
     def of(cls, total: DiagramSum, networks: Mapping[int, Sequence[Network]], points: int) -> GridProgram:
         """Plan the contractions of the networks, by number of loops, on a grid of `points` times."""
         plan = ContractionPlan(points)
-        sums = []
-        used: dict[str, None] = {}
-        every = [each for group in networks.values() for each in group]
-        open_time = any(each.open_times for each in every)
-        for loops, group in networks.items():
-            used |= {factor.array: None for each in group for factor in each.factors}
-            if group:
-                sums.append(_sum_kernel(plan, loops, group, open_time))
+        groups = {f"order_{loops}": group for loops, group in networks.items() if group}
+        sums = tuple(sum_kernel(plan, name, group) for name, group in groups.items())
+        open_time = any(each.open_times for group in groups.values() for each in group)
+        return cls.with_sums(total, [each for group in groups.values() for each in group], plan, sums, open_time)
+
+    @classmethod
+    def with_sums(
+        cls, total: DiagramSum, networks: Sequence[Network], plan: ContractionPlan, sums: Sequence[TensorKernel], open_time: bool
+    ) -> GridProgram:
+        """The program of sums that are planned already; raises TheoryError if a name is used twice."""
+        used = dict.fromkeys(factor.array for each in networks for factor in each.factors)
         arrays = tuple(_declared(total, name) for name in used)
         parameters = tuple(symbol.name for symbol in total.theory.parameters)
         taken = {name for name, *_ in arrays} | {"drift", "noise", "saddle"} | {call.targets[0] for call in plan.calls}
-        clash = set(parameters) & taken
-        if clash:
+        if clash := set(parameters) & taken:
             raise TheoryError(f"the parameter {min(clash)!r} has the name of an array of the generated function; rename it")
         return cls(total, parameters, arrays, tuple(kernel.name for kernel in sums), open_time, plan, tuple(sums))
 
@@ -85,17 +87,21 @@ class GridProgram:
         """The specification of the module."""
         total = self.total
         named = name or re.sub(r"\W+", "_", f"{total.theory.name}_{'_'.join(total.legs.names)}_grid")
-        kernels = (*self._linear(), *self.plan.kernels.values(), *self.sums, *([self._diagrams()] if self.sums else []))
+        kernels = (*self.linear_kernels(), *self.plan.kernels.values(), *self.sums, *([self._diagrams()] if self.sums else []))
         title = f"{total.title}, on a time grid."
         return codegen().ModuleSpec(named, title, kernels, statement=" ".join(total.theory.conventions), reference_points=False)
 
     def _diagrams(self) -> CompositeKernel:
-        scalars = tuple(Argument(name, (), "parameter") for name in self.parameters)
-        arrays = tuple(Argument(name, self._shape(name, letter, parts)) for name, letter, parts in self.arrays)
         calls = [Assignment((k.name,), k.name, tuple(a.name for a in k.arguments)) for k in self.sums]
         returns = tuple(Argument(name, ("T",) if self.open_time else ()) for name in self.orders)
-        arguments = (*scalars, *arrays)
-        return CompositeKernel("diagrams", arguments, (*self.plan.calls, *calls), returns, "The orders by number of loops.")
+        title = "The orders by number of loops."
+        return CompositeKernel("diagrams", self.arguments(), (*self.plan.calls, *calls), returns, title)
+
+    def arguments(self) -> tuple[Argument, ...]:
+        """Parameters and arrays."""
+        scalars = (Argument(name, (), "parameter") for name in self.parameters)
+        arrays = (Argument(name, self._shape(name, letter, parts)) for name, letter, parts in self.arrays)
+        return (*scalars, *arrays)
 
     def _shape(self, name: str, letter: str, parts: tuple[int, ...]) -> tuple[str | int, ...]:
         if letter == "tensor":
@@ -111,7 +117,7 @@ class GridProgram:
     def _tensor_shape(self, name: str) -> tuple[int, ...]:
         return tuple(len(kind.components) for kind in self._kinds_of(name))
 
-    def _linear(self) -> tuple[Any, ...]:
+    def linear_kernels(self) -> tuple[Any, ...]:
         """Scalar expressions of the parameters, and the arrays made of them: drift, noise, saddle, vertex tensors."""
         free, theory = self.total.theory.free, self.total.theory
         assert isinstance(free, LinearFree)
@@ -147,20 +153,17 @@ def _declared(total: DiagramSum, name: str) -> tuple[str, str, tuple[int, ...]]:
     return name, letter, next(k.components for k in total.theory.kinds if k.name == kind)
 
 
-def _sum_kernel(plan: ContractionPlan, loops: int, group: Sequence[Network], open_time: bool) -> TensorKernel:
-    """The sum of the diagrams of one order with their coefficients."""
-    axis = (TIME.index("t"),) if open_time else ()
-    expression = TensorExpr.zero(*axis)
-    heads: dict[str, Argument] = {}
-    scalars: dict[str, Argument] = {}
+def sum_kernel(plan: ContractionPlan, name: str, group: Sequence[Network]) -> TensorKernel:
+    """The sum of networks with the same open times, with their coefficients."""
+    axes = tuple(TIME.index(letter) for letter, _ in zip("ts", group[0].open_times))
     collected: dict[str, Any] = {}
     for each in group:
-        name = plan.value(each)
-        collected[name] = collected.get(name, sp.S.Zero) + each.coefficient
-    for name, coefficient in collected.items():
-        head = Tensor(name, (TIME,) if open_time else ())
-        heads[name] = Argument(name, ("T",) if open_time else ())
+        value = plan.value(each)
+        collected[value] = collected.get(value, sp.S.Zero) + each.coefficient
+    expression = TensorExpr.zero(*axes)
+    scalars: dict[str, Argument] = {}
+    for value, coefficient in collected.items():
         scalars |= {s.name: Argument(s.name, (), "parameter") for s in sorted(coefficient.free_symbols, key=str)}
-        expression = expression + coefficient * head[axis]
-    arguments = (*scalars.values(), *heads.values())
-    return TensorKernel(f"order_{loops}", arguments, expression, axis, f"Diagrams with {loops} loops.")
+        expression = expression + coefficient * Tensor(value, (TIME,) * len(axes))[axes]
+    heads = (Argument(value, ("T",) * len(axes)) for value in collected)
+    return TensorKernel(name, (*scalars.values(), *heads), expression, axes)

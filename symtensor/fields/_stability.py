@@ -16,13 +16,15 @@ from typing import Any, Literal
 import mpmath
 import sympy as sp
 
-__all__ = ["DIGITS", "Verdict", "examine", "numeric_matrix", "reads_zero", "reality", "tidy"]
+__all__ = ["DIGITS", "MAX_FACTORED", "MAX_SYMBOLS", "Verdict", "examine", "numeric_matrix", "reads_zero", "reality", "tidy"]
 
 DIGITS = 30
 #: below this size, relative to the matrix, an eigenvalue of a matrix with decimals counts as zero
 ZERO = 1e-12
-#: expressions with more operations are not factored: it would take longer than what it decides is worth
+#: larger expressions are not brought over one denominator, or not factored (the time of factoring in many symbols is erratic)
 MAX_OPERATIONS = 2000
+MAX_FACTORED = 300
+MAX_SYMBOLS = 4
 Status = Literal["stable", "conditional", "unstable", "zero"]
 Values = Mapping[sp.Symbol, sp.Expr]
 
@@ -100,11 +102,13 @@ def reads_zero(value: Any) -> bool:
 
 
 def tidy(value: Any) -> Any:
-    """The expression as a product of factors, if it is short enough for that."""
+    """The expression over one denominator, and as a product of factors if it is short enough for that."""
     if value.count_ops() > MAX_OPERATIONS:
         return value
     try:
-        return sp.factor(sp.cancel(sp.together(value)))
+        reduced: Any = sp.cancel(sp.together(value))
+        small = reduced.count_ops() <= MAX_FACTORED and len(reduced.free_symbols) <= MAX_SYMBOLS
+        return sp.factor(reduced) if small else sp.factor_terms(reduced)
     except (sp.PolynomialError, NotImplementedError):
         return value
 

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.optimize
 import sympy as sp
 
-from symtensor.fields._stability import DIGITS, reads_zero, tidy
+from symtensor.fields._stability import DIGITS, MAX_FACTORED, MAX_SYMBOLS, reads_zero, tidy
 
 __all__ = ["Solutions", "polynomial_solutions", "refined", "searched"]
 
@@ -119,16 +119,27 @@ def _by_linear(equations: list[Any], unknowns: list[Any], found: Solutions) -> B
 
 def _by_factors(equations: list[Any], unknowns: list[Any], found: Solutions) -> Branches:
     for equation in equations:
-        try:
-            factors = [f for f, _ in sp.factor_list(equation, *unknowns)[1] if f.free_symbols & set(unknowns)]
-        except sp.PolynomialError:
-            continue
+        factors = _factors(equation, unknowns)
         if len(factors) > 1:
-            rest = [e for e in equations if e is not equation]
-            return [({}, [factor, *rest]) for factor in factors]
-        if factors and factors[0] != equation and _degree(factors[0], unknowns) < _degree(equation, unknowns):
+            return [({}, [factor, *(e for e in equations if e is not equation)]) for factor in factors]
+        if factors and _degree(factors[0], unknowns) < _degree(equation, unknowns):
             return [({}, [factors[0] if e is equation else e for e in equations])]
     return None
+
+
+def _factors(equation: Any, unknowns: list[Any]) -> list[Any]:
+    """The different factors that contain unknowns: unknowns themselves, and those of the rest if it is small."""
+    powers, rest = sp.Poly(equation, *unknowns).terms_gcd()
+    found: list[Any] = [unknown for unknown, power in zip(unknowns, powers) if power]
+    remainder = rest.as_expr()
+    if len(remainder.free_symbols) <= MAX_SYMBOLS and remainder.count_ops() <= MAX_FACTORED:
+        try:
+            parts = [factor for factor, _ in sp.factor_list(remainder, *unknowns)[1]]
+        except sp.PolynomialError:
+            parts = [remainder]
+    else:
+        parts = [remainder]
+    return [*found, *(part for part in parts if part.free_symbols & set(unknowns))]
 
 
 def _by_roots(equations: list[Any], unknowns: list[Any], found: Solutions) -> Branches:

@@ -180,7 +180,13 @@ class DiagramSum:
 
     @property
     def empty_reason(self) -> str:
-        """Why there is no term, if the diagrams say so."""
+        """Why there is no term: causality, or what the enumeration says."""
+        if self.theory.stochastic:
+            responses = {c >= len(self.theory.fields) for c in self.legs.components}
+            if self.kind == "connected" and responses == {True}:
+                return "averages of response fields alone vanish (Z = 1): every diagram has a closed loop of response lines"
+            if self.kind == "1pi" and responses == {False}:
+                return "without an amputated response leg every diagram has a closed loop of response lines, and vanishes"
         reasons = [self.diagrams(loops).empty_reason for loops in range(self.lowest, self.loops + 1)]
         return next((reason for reason in reasons if reason), "")
 

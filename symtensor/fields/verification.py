@@ -72,7 +72,7 @@ def same(one: Any, other: Any) -> bool:
     difference = sp.expand(one - other)
     if difference == 0:
         return True
-    symbols = sorted(difference.free_symbols, key=lambda s: s.name)
+    symbols = sorted(sp.sympify(one).free_symbols | sp.sympify(other).free_symbols, key=lambda s: s.name)
     source = random.Random(len(symbols))
     for _ in range(3):
         point = {s: sp.Rational(source.randint(1, 97), source.randint(98, 199)) for s in symbols}

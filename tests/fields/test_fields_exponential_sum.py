@@ -12,7 +12,8 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symtensor.fields._linear_rates import linear_rates, simplest_rational
+from symtensor.fields._float_rates import simplest_rational
+from symtensor.fields._linear_rates import linear_rates
 from symtensor.fields.exponential_sum import ExponentialSum
 from symtensor.fields.rational_frequency import FrequencyError, inverse_fourier
 from symtensor.fields.time_ordered import TimedLine, integrate_times
@@ -175,3 +176,24 @@ def test_hidden_relations_between_rates() -> None:
 @given(st.fractions(Fraction(1, 1000), 1000, max_denominator=1000))
 def test_simplest_rational_recovers_what_was_rounded(value: Fraction) -> None:
     assert simplest_rational(sp.Float(float(value))) == sp.Rational(value.numerator, value.denominator)
+
+
+def test_relations_between_computed_rates_are_made_exact() -> None:
+    """Three equally coupled populations: eigenvalues 1 + q, 1 - q/2 (twice), with rounding; and one that is the sum of two."""
+    q = float(sp.sqrt(sp.Rational(1, 7)))
+    twice, again, other = 1 - q / 2, (1 - q / 2) * (1 + 3e-15), 1 + q
+    _, (x, y, z, sum_of_two) = linear_rates([twice, again, other, twice + other + 1e-15])
+    assert x == y != z
+    assert tuple(m + n for m, n in zip(x, z)) == sum_of_two
+    lines = [TimedLine.response(1, 2, twice, 0.3), TimedLine.response(2, 0, again)]
+    assert integrate_times(lines, 2, 1).evaluate(2) == pytest.approx(0.6 * float(mpmath.exp(-2 * twice)), rel=1e-12)
+    pair = sp.Float(twice) + sp.I * sp.Float(q)
+    _, (up, down, double) = linear_rates([pair, sp.conjugate(pair), 2 * twice + 1e-15])
+    assert tuple(m + n for m, n in zip(up, down)) == double
+
+
+@given(st.floats(0.1, 10), st.floats(0.1, 10))
+def test_exact_rates_stay_within_rounding(one: float, other: float) -> None:
+    basis, vectors = linear_rates([one, other])
+    for vector, rate in zip(vectors, (one, other)):
+        assert float(sp.Add(*(n * r for n, r in zip(vector, basis)))) == pytest.approx(rate, rel=2e-10)

@@ -69,4 +69,6 @@ def _check_log_partition(result: LargeNSum) -> LargeNCheck:
 
 def _compare(name: str, order: int, found: Any, right: Any) -> None:
     if found.as_expr() != right.as_expr():
-        raise MismatchError(f"{name}, order {order} in 1/N: the diagrams add up to {found}, the radial integral gives {right} (scaled)")
+        raise MismatchError(
+            f"{name}, order {order} in 1/N, scaled: the diagrams add up to {found}, the radial integral gives {right}"
+        )

@@ -108,7 +108,7 @@ class _Reading:
 
     @cached_property
     def means(self) -> tuple[frozenset[int], dict[int, Any]]:
-        """The lines of tadpoles, those that they hang on included, and for each node that they hang on the product of their values."""
+        """The lines of tadpoles, those that they hang on included, and the product of the values of the tadpoles at each node."""
         parts = [set(part) for part in self.diagram.tadpoles]
         parts = [part for part in parts if not any(part < other for other in parts)]
         lines: set[int] = set()
@@ -235,7 +235,7 @@ class _Reading:
         return _Cluster(tuple(legs), tuple(roots), bool(fixed))
 
     def _towards(self, reached: list[int], group: list[int], merged: Sequence[int]) -> Any:
-        """Local weights and factors of all vertices of a cluster but the root, each with its response leg on the way to the root."""
+        """Local weights and factors of all vertices of a cluster but the root, the response leg of each leading to the root."""
         factor, waiting = self.rules.field.one, [i for i in merged if self.diagram.lines[i].start in group]
         while waiting:
             i = next(i for i in waiting if {self.diagram.lines[i].start, self.diagram.lines[i].end} & set(reached))

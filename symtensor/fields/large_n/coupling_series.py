@@ -22,18 +22,20 @@ def in_coupling(theory: VectorTheory, expression: sp.Expr, coupling: Any, order:
 
     Raises: SourceError if the coupling is no parameter, the mass is a number, or the theory without it is not Gaussian.
     """
-    from symtensor.fields.large_n.saddle import MASS, RHO
+    from symtensor.fields.large_n.saddle import MASS, RHO, symbols
 
-    named = [s for s in theory.potential.free_symbols if s.name == str(coupling)]
+    named = [s for s in symbols(theory.potential) if s.name == str(coupling)]
     if not named or theory.mass != MASS:
         raise SourceError(
-            f"{coupling!s} is no parameter of the potential {theory.potential} with the mass left open; keep it a symbol to expand in it"
+            f"{coupling!s} is no parameter of the potential {theory.potential} with an open mass; to expand in it give it no value"
         )
     symbol = named[0]
-    bare = 2 * sp.diff(theory.potential, RHO).subs(symbol, 0)
+    bare: Any = 2 * sp.diff(theory.potential.subs(symbol, 0), RHO)
     if sp.simplify(sp.diff(bare, RHO)) != 0 or bare == 0:
-        raise SourceError(f"at {symbol} = 0 the potential is {theory.potential.subs(symbol, 0)}; it must be a positive multiple of rho")
-    parameters = sorted((expression.free_symbols | theory.gap_equation.free_symbols) - {MASS, symbol}, key=str)
+        raise SourceError(
+            f"at {symbol} = 0 the slope of the potential is {bare / 2}; the potential must be a multiple of rho there"
+        )
+    parameters = [s for s in symbols(expression + theory.gap_equation) if s not in (MASS, symbol)]
     ring = sp.QQ.frac_field(*parameters) if parameters else sp.QQ
     arithmetic = _Arithmetic(ring, order, symbol, MASS)
     mass: Power = [ring.from_sympy(bare), *([ring.zero] * order)]

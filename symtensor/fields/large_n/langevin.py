@@ -22,8 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import sympy as sp
-
 from symtensor.diagrams import enumerate_diagrams
 from symtensor.diagrams.dressed import leading_order
 from symtensor.fields.errors import TheoryError
@@ -42,7 +40,8 @@ def time_correlation(theory: VectorTheory, first: str = "x", second: str = "x", 
     """The cumulant <first(t) second(0)>, t > 0, of two of x (component 1), rho = x.x/N and mu, `order` orders beyond the leading.
 
     >>> theory = VectorTheory.read("r*rho/2 + u*rho^2/4", values={"r": 1, "u": 2})
-    >>> time_correlation(theory)[1].expr(sp.Symbol("t"))
+    >>> from sympy.abc import t
+    >>> time_correlation(theory)[1].expr(t)
     -t*exp(-2*t)/3 - 13*exp(-2*t)/54 + exp(-8*t)/54
     """
     for name in (first, second):
@@ -71,8 +70,9 @@ def _summed(theory: VectorTheory, fields: tuple[str, str], order: int) -> Langev
 
 
 def _terms(rules: TimeRules, fields: tuple[str, str], order: int) -> Iterator[LangevinTerm]:
-    names = [f"{name}{i + 1}" for i, name in enumerate(fields)]
-    legs = {"phi": [n for n in names if n.startswith("x")], "sigma": [n for n in names if not n.startswith("x")]}
+    names = ["later", "earlier"]
+    legs = {"phi": [n for n, name in zip(names, fields) if name in ("x", "xt")]}
+    legs["sigma"] = [n for n in names if n not in legs["phi"]]
     asked = {kind: labels for kind, labels in legs.items() if labels}
     leading = leading_order(len(legs["phi"]), len(legs["sigma"]), False)
     degree, heats = (sum(UNITS[name][i] for name in fields) for i in (0, 1))

@@ -55,7 +55,8 @@ class RadialExpansion:
                 known = (before.get(k - 2, self.zero) + before.get(k - 1, self.zero)) * (k - 1) * 2 * self.scaled.p
                 here[k] = known - sum((ratios[i] * here[k - 1 + i] for i in range(2, 2 * n - k + 2)), self.zero)
             table.append(here)
-        return [sum((self.scaled.x**n * row[k] for n, row in enumerate(table) if k in row), self.zero) for k in range(self.degree + 1)]
+        orders = [[(n, row[k]) for n, row in enumerate(table) if k in row] for k in range(self.degree + 1)]
+        return [sum((self.scaled.x**n * value for n, value in found), self.zero) for found in orders]
 
     def _ratio(self, i: int) -> Any:
         """h_i / h_1 = 2 p (s_(i+1) + i s_i)/i!, where 2 p s_2 = 1 - p."""
@@ -82,7 +83,8 @@ class RadialExpansion:
 
     def energy(self) -> Any:
         """p times what the fluctuations add to <s>, a polynomial in x: p s_i <delta^i>/i!, with p s_2 = (1 - p)/2."""
-        return self.scaled.truncated(self._expectation([c / (2 * factorial(i)) for i, c in enumerate(self._force(-1))], 0), self.order)
+        taylor = [c / (2 * factorial(i)) for i, c in enumerate(self._force(-1))]
+        return self.scaled.truncated(self._expectation(taylor, 0), self.order)
 
     def _force(self, shift: int = 0) -> Polynomial:
         """p times the derivatives of 2 s' at the saddle; from the one of order `shift` on (-1: of 2 s, whose value is left out)."""
@@ -108,7 +110,8 @@ class RadialExpansion:
         half = phi // 2
         value = sum((c * m for c, m in zip(self._power(polynomial, half), self.moments)), self.zero) * prod(range(1, phi, 2))
         for i in range(1, half):
-            value = self.scaled.truncated(value * sum(((-2 * i * self.scaled.x) ** n for n in range(self.order + 1)), self.zero), self.order)
+            geometric = sum(((-2 * i * self.scaled.x) ** n for n in range(self.order + 1)), self.zero)
+            value = self.scaled.truncated(value * geometric, self.order)
         return self.scaled.truncated(value, self.order)
 
     def _power(self, polynomial: Polynomial, power: int) -> Polynomial:

@@ -25,7 +25,7 @@ import sympy as sp
 from symtensor.fields.errors import PointError, SourceError, UnstableError
 from symtensor.parsing import parse_expression
 
-__all__ = ["MASS", "NUMBER", "RHO", "VectorTheory"]
+__all__ = ["MASS", "NUMBER", "RHO", "VectorTheory", "numbers", "symbols", "with_values"]
 
 RHO = sp.Symbol("rho", positive=True)
 NUMBER = sp.Symbol("N", positive=True)
@@ -60,13 +60,13 @@ class VectorTheory:
             SourceError: not a function of rho, a reserved name (N, m), a value for an unknown name.
             PointError: numbers without a saddle point; UnstableError: one that is no maximum of the weight.
         """
-        given = {str(name): sp.nsimplify(value, rational=True) for name, value in (values or {}).items()}
+        given = numbers(values or {})
         expression, heat = _expression(potential), _expression(temperature)
-        known = {s.name for s in (expression.free_symbols | heat.free_symbols) if isinstance(s, sp.Symbol)} - {"rho"}
+        known = {s.name for s in symbols(expression + heat)} - {"rho"}
         for name in given:
             if name not in known:
                 raise SourceError(f"a value is given for {name!r}; the parameters are {', '.join(sorted(known)) or 'none'}")
-        expression, heat = (_with_values(e, given) for e in (expression, heat))
+        expression, heat = (with_values(e, given) for e in (expression, heat))
         _check(expression, heat, known)
         theory = cls(expression, heat)
         if not expression.free_symbols - {RHO} and not heat.free_symbols:
@@ -95,13 +95,13 @@ class VectorTheory:
     def line(self, first: str, second: str) -> sp.Expr:
         """The dressed propagator of two of the fields ``phi``, ``rho``, ``lam`` at the saddle; 0 if they do not mix."""
         heat, mass = self.temperature, self.mass
-        pair = tuple(sorted((first, second)))
-        if pair == ("phi", "phi"):
+        pair = frozenset((first, second))
+        if pair == {"phi"}:
             return heat / mass
         numerator = {
-            ("rho", "rho"): 2 * heat**2,
-            ("lam", "rho"): -2 * heat * mass**2,
-            ("lam", "lam"): -4 * heat * mass**2 * self.slope(2),
+            frozenset({"rho"}): 2 * heat**2,
+            frozenset({"rho", "lam"}): -2 * heat * mass**2,
+            frozenset({"lam"}): -4 * heat * mass**2 * self.slope(2),
         }.get(pair, sp.S.Zero)
         return numerator / (NUMBER * self.curvature)
 
@@ -109,26 +109,38 @@ class VectorTheory:
         """The same theory with the mass left as a symbol."""
         return replace(self, mass=MASS)
 
-    def numeric_mass(self, values: Mapping[str, Any] | None = None, digits: int = 30) -> mpmath.mpf:
+    def numeric_mass(self, values: Mapping[str, Any] | None = None, digits: int = 30) -> Any:
         """The mass at numerical parameters; raises SourceError for parameters without a value, PointError without a saddle."""
-        given = {str(k): sp.nsimplify(v, rational=True) for k, v in (values or {}).items()}
-        expression, heat = (_with_values(e, given) for e in (self.potential, self.temperature))
-        missing = sorted(s.name for s in (expression.free_symbols | heat.free_symbols) - {RHO})
+        given = numbers(values or {})
+        expression, heat = (with_values(e, given) for e in (self.potential, self.temperature))
+        missing = [s.name for s in symbols(expression + heat) if s != RHO]
         if missing:
             raise SourceError(f"the parameters {', '.join(missing)} have no value; give them, as values={{'{missing[0]}': 1}}")
         with mpmath.workdps(digits + 10):
-            return mpmath.mpf(sp.N(heat, digits + 10)) / _minimum(expression, heat, digits)
+            root = sp.N(_saddle(expression, heat, digits), digits + 10)
+            return mpmath.mpf(sp.N(heat, digits + 10)) / mpmath.mpf(root)
 
 
 def _expression(value: Any) -> sp.Expr:
     if isinstance(value, str):
         return parse_expression(value, {"rho": RHO}, parameters=True)
-    expression = sp.sympify(value) if isinstance(value, (int, sp.Basic)) else sp.nsimplify(value, rational=True)
-    return expression.xreplace({s: RHO for s in expression.free_symbols if s.name == "rho"})
+    expression: Any = value if isinstance(value, sp.Basic) else sp.nsimplify(value, rational=True)
+    return expression.xreplace({s: RHO for s in symbols(expression) if s.name == "rho"})
 
 
-def _with_values(expression: sp.Expr, values: Mapping[str, Any]) -> sp.Expr:
-    return sp.sympify(expression).xreplace({s: values[s.name] for s in expression.free_symbols if s.name in values})
+def symbols(expression: Any) -> list[sp.Symbol]:
+    """The symbols of an expression by name."""
+    return sorted((s for s in expression.free_symbols if isinstance(s, sp.Symbol)), key=str)
+
+
+def numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by name, as exact numbers (decimals as the rationals they print as)."""
+    return {str(name): sp.nsimplify(value, rational=True) for name, value in values.items()}
+
+
+def with_values(expression: Any, values: Mapping[str, Any]) -> Any:
+    """The expression with values put in for the symbols with these names."""
+    return expression.xreplace({s: values[s.name] for s in symbols(expression) if s.name in values})
 
 
 def _check(expression: sp.Expr, heat: sp.Expr, names: set[str]) -> None:
@@ -147,35 +159,47 @@ def _slope(theory: VectorTheory, order: int) -> sp.Expr:
 
 def _number_or_symbol(theory: VectorTheory) -> sp.Expr:
     """The mass if it is rational, else the symbol."""
-    rho = _minimum(theory.potential, theory.temperature, 40)
-    guess = sp.nsimplify(sp.Float(str(rho), 45), rational=True, tolerance=sp.Rational(1, 10**30))
-    residual: Any = sp.simplify((2 * RHO * sp.diff(theory.potential, RHO) - theory.temperature).subs(RHO, guess))
-    return theory.temperature / guess if residual == 0 and theory.temperature.is_Rational else MASS
+    rho = _saddle(theory.potential, theory.temperature, 30)
+    mass = theory.temperature / rho if isinstance(rho, sp.Expr) else MASS
+    return mass if mass.is_Rational else MASS
 
 
-def _minimum(potential: sp.Expr, heat: sp.Expr, digits: int) -> mpmath.mpf:
-    """The lowest minimum of s(rho)/T - log(rho)/2 over rho > 0, the saddle that dominates."""
+def _saddle(potential: sp.Expr, heat: sp.Expr, digits: int) -> Any:
+    """The lowest minimum of s(rho)/T - log(rho)/2 over rho > 0, the saddle that dominates; exact if s is a polynomial in numbers."""
+    force = sp.expand(2 * RHO * sp.diff(potential, RHO) - heat)
     with mpmath.workdps(digits + 10):
-        force = _numerical(2 * RHO * sp.diff(potential, RHO) - heat)
-        grid = [mpmath.mpf(10) ** (mpmath.mpf(k) / POINTS) for k in range(-LOW * POINTS, HIGH * POINTS + 1)]
-        forces = [force(x) for x in grid]
-        brackets = [(a, b) for a, b, f, g in zip(grid, grid[1:], forces, forces[1:]) if f < 0 <= g]
-        found = [mpmath.findroot(force, pair, solver="illinois", tol=mpmath.mpf(10) ** (-2 * digits)) for pair in brackets]
-        if not found:
+        exact = force.is_polynomial(RHO) and all(c.is_Rational for c in sp.Poly(force, RHO).all_coeffs())
+        found = [r for r in sp.Poly(force, RHO).real_roots(multiple=True) if r.is_positive] if exact else _roots(force, digits)
+        slope, energy = _numerical(sp.diff(force, RHO)), _numerical(potential / heat - sp.log(RHO) / 2)
+        numbers = [(mpmath.mpf(sp.N(r, digits + 10)) if exact else r, r) for r in found]
+        stable = [(x, r) for x, r in numbers if slope(x) > -(mpmath.mpf(10) ** (-digits // 2))]
+        if not stable:
             raise PointError(
                 f"the potential {potential} at temperature {heat} has no saddle point: 2 rho s'(rho) - T has no change of sign "
                 "from below for positive rho; the potential must grow at large rho"
             )
-        best = min(found, key=_numerical(potential / heat - sp.log(RHO) / 2))
-        if abs(_numerical(sp.diff(2 * RHO * sp.diff(potential, RHO), RHO))(best)) < mpmath.mpf(10) ** (-digits // 2):
-            raise UnstableError(f"the saddle rho = {mpmath.nstr(best, 8)} is degenerate: m^2 + 2 T s'' = 0, and 1/N is no small parameter")
-        return best
+        x, root = min(stable, key=lambda pair: energy(pair[0]))
+        if slope(x) < mpmath.mpf(10) ** (-digits // 2):
+            raise UnstableError(
+                f"the saddle rho = {mpmath.nstr(x, 8)} is degenerate, m^2 + 2 T s'' = 0: there is no expansion in 1/N"
+            )
+        return root
 
 
-def _numerical(expression: sp.Expr) -> Callable[[mpmath.mpf], mpmath.mpf]:
+def _roots(force: sp.Expr, digits: int) -> list[Any]:
+    """Where a function of rho > 0 changes sign, numerically."""
+    function = _numerical(force)
+    grid = [mpmath.mpf(10) ** (mpmath.mpf(k) / POINTS) for k in range(-LOW * POINTS, HIGH * POINTS + 1)]
+    with mpmath.workdps(15):
+        values = [function(x) for x in grid]
+    brackets = [(a, b) for a, b, f, g in zip(grid, grid[1:], values, values[1:]) if f < 0 <= g or g < 0 <= f]
+    return [mpmath.findroot(function, pair, solver="illinois", tol=mpmath.mpf(10) ** (-2 * digits)) for pair in brackets]
+
+
+def _numerical(expression: sp.Expr) -> Callable[[Any], Any]:
     """An expression in rho as a function of numbers, at the precision that is set."""
 
-    def value(x: mpmath.mpf) -> mpmath.mpf:
+    def value(x: Any) -> Any:
         result = sp.N(expression, mpmath.mp.dps, subs={RHO: sp.Float(x, mpmath.mp.dps)})
         if not result.is_Float and not result.is_Integer and result != 0:
             raise PointError(f"{expression} is no real number at rho = {mpmath.nstr(x, 6)}; the potential must be real for rho > 0")

@@ -51,7 +51,11 @@ class ScaledTheory:
     def line(self, first: str, second: str) -> Any:
         """A dressed line of two of phi, rho, lam without its power of N."""
         pair = {first, second}
-        return self.ring.one if pair == {"phi"} else 2 * (self.p - 1) if pair == {"lam"} else 2 * self.p * (1 if pair == {"rho"} else -1)
+        if pair == {"phi"}:
+            return self.ring.one
+        if pair == {"lam"}:
+            return 2 * (self.p - 1)
+        return 2 * self.p if pair == {"rho"} else -2 * self.p
 
     def truncated(self, value: Any, order: int) -> Any:
         """A ring element without powers of x beyond `order`."""

@@ -34,7 +34,7 @@ def two_point(theory: VectorTheory, order: int = 1) -> LargeNSum:
     """<phi_1 phi_1> to the given order in 1/N.
 
     >>> two_point(VectorTheory.read("r*rho/2 + u*rho^2/4", values={"r": 1, "u": 2}), 1).expr
-    1/2 - 1/(6*N)
+    1/2 - 2/(9*N)
     """
     return cumulant(theory, {"phi": 2}, order)
 
@@ -73,7 +73,7 @@ def _checked(legs: Mapping[str, int]) -> dict[str, int]:
     counts = {}
     for name, count in legs.items():
         if name not in FIELDS:
-            raise TheoryError(f"no leg is called {name!r}; the fields are phi (component 1), rho = phi.phi/N, and lam, its multiplier")
+            raise TheoryError(f"no leg is called {name!r}; there are phi (component 1), rho = phi.phi/N, and lam, its multiplier")
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise TheoryError(f"the number of legs {name!r} is {count!r}; it must be an integer, 0 or more")
         counts[name] = count
@@ -114,8 +114,7 @@ class _Rules:
                 valence = 0 if node.name == "g" else int(node.name.removeprefix("s_"))
                 factors.append((-NUMBER * theory.slope(valence) if valence else -1) / theory.temperature)
                 scaled *= -self.scaled.slope(valence) if valence else -1
-        value = sp.Mul(*factors)
-        return LargeNTerm(diagram, order, len(diagram.index_loops), value, scaled) if value != 0 else None
+        return LargeNTerm(diagram, order, len(diagram.index_loops), sp.Mul(*factors), scaled)
 
     def _component(self, node: Any, field: str) -> str:
         if field == "phi":

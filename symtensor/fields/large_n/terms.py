@@ -15,7 +15,7 @@ from symtensor.diagrams import Diagram
 from symtensor.fields.errors import SourceError
 from symtensor.fields.large_n.check import LargeNCheck, check_sum
 from symtensor.fields.large_n.coupling_series import in_coupling
-from symtensor.fields.large_n.saddle import MASS, NUMBER, VectorTheory
+from symtensor.fields.large_n.saddle import MASS, NUMBER, VectorTheory, numbers, symbols, with_values
 from symtensor.fields.large_n.scaled import ScaledTheory, dimension
 
 __all__ = ["LargeNSum", "LargeNTerm"]
@@ -54,7 +54,7 @@ class LargeNTerm:
 
 @dataclass(frozen=True)
 class LargeNSum:
-    """A cumulant up to an order in 1/N: `background` (the saddle's part, of no diagram) plus one term for each diagram.
+    r"""A cumulant up to an order in 1/N: `background` (the saddle's part, of no diagram) plus one term for each diagram.
 
     Iterating gives the `LargeNTerm`s. Values are functions of the mass m (a number where the saddle is rational), the
     parameters, T and N, exact.
@@ -62,7 +62,9 @@ class LargeNSum:
     >>> from symtensor.fields.large_n import VectorTheory, two_point
     >>> result = two_point(VectorTheory.read("r*rho/2 + u*rho^2/4", values={"r": 1, "u": 2}), order=2)
     >>> result.expr
-    1/2 - 5/(36*N) + ...
+    1/2 - 2/(9*N) + 32/(243*N**2)
+    >>> print(result.verify())
+    \langle \phi_1\,\phi_1 \rangle_c: 26 diagrams, orders 0 to 2 in 1/N equal to moments of the radial integral, by parts
     """
 
     scaled_theory: ScaledTheory
@@ -121,21 +123,20 @@ class LargeNSum:
     def _select(self, keep: Callable[[LargeNTerm], bool]) -> LargeNSum:
         return replace(self, background=sp.S.Zero, terms=tuple(filter(keep, self.terms)))
 
-    def at(self, values: Mapping[str, Any] | None = None, number: Any = None, digits: int = 30) -> mpmath.mpf:
+    def at(self, values: Mapping[str, Any] | None = None, number: Any = None, digits: int = 30) -> Any:
         """The value at numerical parameters and number of components, the gap equation solved to `digits` digits.
 
         Raises: SourceError for a parameter without a value; PointError if there is no saddle point.
         """
-        given = {str(k): sp.nsimplify(v, rational=True) for k, v in {**(values or {}), **({"N": number} if number else {})}.items()}
-        mass = None
-        if self.expr.has(MASS):
-            mass = self.theory.numeric_mass({k: v for k, v in given.items() if k != "N"}, digits)
+        given = numbers({**(values or {}), **({} if number is None else {"N": number})})
+        value: Any = with_values(self.expr, given)
         with mpmath.workdps(digits + 10):
-            exact = self.expr.xreplace({s: given[s.name] for s in self.expr.free_symbols if s.name in given})
-            value = exact if mass is None else exact.xreplace({MASS: sp.Float(mass, digits + 10)})
-            missing = sorted(s.name for s in value.free_symbols)
+            if value.has(MASS):
+                mass = self.theory.numeric_mass({k: v for k, v in given.items() if k != "N"}, digits)
+                value = value.xreplace({MASS: sp.Float(mass, digits + 10)})
+            missing = [s.name for s in symbols(value)]
             if missing:
-                raise SourceError(f"no value is given for {', '.join(missing)}")
+                raise SourceError(f"no value is given for {', '.join(missing)}; give it in values, N as number")
             return mpmath.mpf(sp.N(value, digits + 10))
 
     def series(self, coupling: Any, order: int) -> sp.Expr:
@@ -155,7 +156,8 @@ class LargeNSum:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{t.order}</td><td>{t.diagram.to_svg()}</td><td>1/{t.symmetry_factor}</td><td>$ {escape(t.latex())} $</td></tr>"
+            f"<tr><td>{t.order}</td><td>{t.diagram.to_svg()}</td><td>1/{t.symmetry_factor}</td>"
+            f"<td>$ {escape(t.latex())} $</td></tr>"
             for t in self.terms
         )
         head = "<tr><th>order in 1/N</th><th>diagram</th><th>weight</th><th>value</th></tr>"

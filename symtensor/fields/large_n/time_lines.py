@@ -24,7 +24,7 @@ __all__ = ["SHIFT", "UNITS", "TimeRules"]
 #: what the bubble adds to the decay rate 2 m of rho, k = 4 T s''/m; a symbol where it is no rational number
 SHIFT = sp.Symbol("k", real=True)
 #: powers of the rates (m, k) and of T in a field; a correlation has the sums of those of its fields
-UNITS: Mapping[str, tuple[sp.Rational, sp.Rational]] = {
+UNITS: Mapping[str, tuple[Any, Any]] = {
     "x": (-sp.Rational(1, 2), sp.Rational(1, 2)), "xt": (sp.Rational(1, 2), -sp.Rational(1, 2)),
     "rho": (-sp.S.One, sp.S.One), "mu": (sp.S.One, sp.S.Zero),
 }  # fmt: skip
@@ -121,7 +121,7 @@ class TimeRules:
         if response != "mut":
             return self.field.number({"xt": -1, "rhot": 2}[response])
         value = self.field.number(2)
-        known = self.slopes[valence]
+        known: Any = self.slopes[valence]
         scaled = self.field.number(sp.QQ(known.p, known.q)) if known.is_Rational else self.field.weight(known)
         for _ in range(valence):
             value = value * self._elements[0]
@@ -129,7 +129,7 @@ class TimeRules:
 
     def written(self, value: Any, degree: Any) -> sp.Expr:
         """A coefficient of the given degree in the rates, T = 1, in the parameters of the theory (k and m stay)."""
-        found = self.field.expression(value, degree)
+        found: Any = self.field.expression(value, degree)
         heat, mass = self.theory.temperature, self.theory.mass
         names = {s: self.theory.slope(n) * heat ** (n - 1) / mass**n for n, s in self.slopes.items() if s.is_Symbol}
         return found.xreplace(names)

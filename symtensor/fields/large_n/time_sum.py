@@ -8,19 +8,20 @@ from functools import cached_property
 from html import escape
 from typing import Any
 
-import mpmath
 import sympy as sp
 
 from symtensor.diagrams import Diagram
+from symtensor.fields.errors import TheoryError
 from symtensor.fields.exponential_sum import ExponentialSum
-from symtensor.fields.large_n.saddle import MASS, NUMBER, VectorTheory
+from symtensor.fields.large_n.check import LargeNCheck, MismatchError
+from symtensor.fields.large_n.saddle import MASS, NUMBER, VectorTheory, numbers, symbols
 from symtensor.fields.large_n.time_lines import SHIFT, TimeRules
 
 __all__ = ["LangevinSum", "LangevinTerm"]
 
 CONVENTIONS = (
-    "dx_i = -2 s'(x.x/N) x_i dt + sqrt(2 T) dW_i, Ito, theta(0) = 0; t > 0; m = 2 s'(T/m), k = 4 T s''/m; lines fall off as exp(-m t) "
-    "and, with the bubble chain, exp(-(2 m + k) t); each index loop counts N; weight 1/|Aut|, components summed"
+    "dx_i = -2 s'(x.x/N) x_i dt + sqrt(2 T) dW_i, Ito, theta(0) = 0; t > 0; m = 2 s'(T/m), k = 4 T s''/m; lines fall off as "
+    "exp(-m t) and, with the bubble chain, exp(-(2 m + k) t); each index loop counts N; weight 1/|Aut|, components summed"
 )
 
 
@@ -97,7 +98,7 @@ class LangevinSum:
         """The sum as a SymPy expression in a time t > 0."""
         return self.value.expr(t)
 
-    def exact(self, expression: sp.Expr) -> sp.Expr:
+    def exact(self, expression: Any) -> Any:
         """An expression in k with k = 4 T s''/m put in."""
         return expression.xreplace({SHIFT: self.rules.exact_shift})
 
@@ -109,33 +110,52 @@ class LangevinSum:
         """The coefficient of an order at t = 0+, which is that of the static theory."""
         return self[order].equal_time().value
 
-    def at(self, t: Any, number: Any, values: Mapping[str, Any] | None = None, digits: int = 30) -> mpmath.mpf:
+    def at(self, t: Any, number: Any, values: Mapping[str, Any] | None = None, digits: int = 30) -> Any:
         """The value at a time t > 0, N components and numerical parameters, the gap equation solved numerically.
 
         Raises: SourceError for a parameter without a value, PointError without a saddle point.
         """
-        given = {str(k): sp.nsimplify(v, rational=True) for k, v in {**(values or {}), "N": number}.items()}
-        parameters: dict[Any, Any] = {s: given[s.name] for s in self._symbols if s.name in given}
+        given = numbers({**(values or {}), "N": number})
+        used = symbols(self.theory.potential + self.theory.temperature + NUMBER)
+        parameters: dict[Any, Any] = {s: given[s.name] for s in used if s.name in given}
         if self.theory.mass == MASS:
-            mass = sp.Float(self.theory.numeric_mass({k: v for k, v in given.items() if k != "N"}, digits + 10), digits + 10)
-            shift = self.rules.exact_shift.xreplace({MASS: mass, **parameters})
-            parameters |= {MASS: mass, SHIFT: sp.N(shift, digits + 10)}
-        return self.value.evaluate(t, values={s: v for s, v in parameters.items() if s in self._symbols or s in (MASS, SHIFT)}, digits=digits)
-
-    @property
-    def _symbols(self) -> set[Any]:
-        found = self.theory.potential.free_symbols | self.theory.temperature.free_symbols | {NUMBER}
-        return {s for s in found if s.name != "rho"}
+            mass = self.theory.numeric_mass({k: v for k, v in given.items() if k != "N"}, digits + 10)
+            parameters[MASS] = sp.Float(mass, digits + 10)
+            parameters[SHIFT] = sp.N(self.rules.exact_shift.xreplace(parameters), digits + 10)
+        return self.value.evaluate(t, values=parameters, digits=digits)
 
     def fluctuation_dissipation(self) -> bool:
         """For a response: whether T <x(t) xt(0)> = -d/dt <x(t) x(0)> holds diagram by diagram, exactly."""
         from symtensor.fields.large_n.langevin import time_correlation
 
         if self.fields != ("x", "xt"):
-            raise ValueError(f"<{self.fields[0]} {self.fields[1]}> is no response; ask time_response(..) for it")
-        correlation = {term.diagram.canonical.replace("x2", "xt2"): term.value for term in time_correlation(self.theory, order=self.order)}
-        parts = (term.value * self.theory.temperature + correlation[term.diagram.canonical].derivative() for term in self.terms)
+            raise TheoryError(f"{self.name} is no response; ask time_response(..) for one")
+        correlation = {term.diagram: term.value for term in time_correlation(self.theory, order=self.order)}
+        parts = (term.value * self.theory.temperature + correlation[term.diagram].derivative() for term in self.terms)
         return all(part.map(sp.factor).is_zero for part in parts)
+
+    def verify(self) -> LargeNCheck:
+        """Compare t = 0 with the static theory, diagram by diagram, and the static sum with the radial integral; all exact.
+
+        Raises: MismatchError naming the diagram; TheoryError for responses and for mu, which differs from the static lam by a
+        contact term.
+        """
+        from symtensor.fields.large_n.static import cumulant
+
+        names = {"x": "phi", "rho": "rho"}
+        if not set(self.fields) <= set(names):
+            raise TheoryError(f"{self.name} has no static counterpart; check x and rho, and responses by fluctuation_dissipation()")
+        static = cumulant(self.theory, {names[name]: self.fields.count(name) for name in self.fields}, self.order)
+        if len(static) != len(self):
+            raise MismatchError(f"{self.name}: {len(self)} diagrams, and {len(static)} of the static theory")
+        for dynamic, term in zip(self, static):
+            difference = self.exact(dynamic.value.equal_time().value) - term.value
+            if sp.simplify(difference) != 0:
+                raise MismatchError(
+                    f"{self.name} at t = 0: diagram {dynamic.diagram.canonical} differs by {difference} from the static one"
+                )
+        static.verify()
+        return LargeNCheck(self.name, self.order, len(self.terms), "the static theory at t = 0, diagram by diagram")
 
     @property
     def name(self) -> str:
@@ -146,14 +166,16 @@ class LangevinSum:
 
     def latex(self) -> str:
         """The sum in LaTeX."""
-        return rf"{self.name} = {sp.latex(self.expr(sp.Symbol('t', positive=True)))} + O\!\left(N^{{{-self.leading - self.order - 1}}}\right)"
+        value = sp.latex(self.expr(sp.Symbol("t", positive=True)))
+        return rf"{self.name} = {value} + O\!\left(N^{{{-self.leading - self.order - 1}}}\right)"
 
     def _repr_latex_(self) -> str:
         return f"$$ {self.latex()} $$"
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{t.order}</td><td>{t.diagram.to_svg()}</td><td>1/{t.symmetry_factor}</td><td>$ {escape(t.latex())} $</td></tr>"
+            f"<tr><td>{t.order}</td><td>{t.diagram.to_svg()}</td><td>1/{t.symmetry_factor}</td>"
+            f"<td>$ {escape(t.latex())} $</td></tr>"
             for t in self.terms
         )
         head = "<tr><th>order in 1/N</th><th>diagram</th><th>weight</th><th>value</th></tr>"
