@@ -50,7 +50,8 @@ def drawings(total: DiagramSum) -> tuple[Drawing, ...]:
     for term in total:
         if len(found) == SHOWN:
             break
-        found.append(Drawing(term.diagram.to_svg(), (term.latex(), f"= {sp.latex(term.expr)}"), f"symmetry factor {term.symmetry_factor}"))
+        formula = (term.latex(), f"= {sp.latex(term.expr)}")
+        found.append(Drawing(term.diagram.to_svg(), formula, f"symmetry factor {term.symmetry_factor}"))
     return tuple(found)
 
 

@@ -135,7 +135,7 @@ class Document:
         return self._add(f"<figure>{drawing}{title}</figure>")
 
     def drawings(self, cards: Iterable[tuple[str, Sequence[str], str]]) -> Document:
-        """A grid of pictures, each (SVG, lines of LaTeX below it, prose below that). The SVG is taken as it is: draw it yourself."""
+        """A grid of pictures, each (SVG, lines of LaTeX below it, prose below that); the SVG is taken as it is."""
         parts = []
         for svg, latex, caption in cards:
             formula = "".join(f"<div>{mathml(line, display=True, line=CARD)}</div>" for line in latex)

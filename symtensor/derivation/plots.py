@@ -30,7 +30,7 @@ _THEORY, _CONTINUOUS, _SIMULATED = "theory", "continuous depth", "simulation ± 
 def hierarchy_figure(run: HierarchyRun) -> Figure:
     """K_0, V_4 and K_1 against depth: theory as lines, continuous depth dashed, simulation with 2 standard errors."""
     main = [quantity for quantity in run.main if quantity.theory in run.theory]
-    figure, panels = _panels(len(main), 2.5)
+    figure, panels = stacked_panels(len(main), 2.5)
     for position, (axes, quantity) in enumerate(zip(panels, main)):
         _draw_quantity(axes, run, quantity)
         _legend(axes, run, explain=position == 0)
@@ -89,7 +89,7 @@ def _mark_window(axes: Axes, run: HierarchyRun, quantity: Quantity) -> None:
 
 def z_figure(run: HierarchyRun) -> Figure:
     """Largest |z| over components per depth, with the stated level and the level corrected for the number of depths."""
-    figure, (axes,) = _panels(1, 2.9)
+    figure, (axes,) = stacked_panels(1, 2.9)
     compared = run.comparisons()
     drawn = [quantity for quantity in run.quantities if quantity.name in compared]
     thresholds = [compared[quantity.name].threshold() for quantity in drawn]
@@ -113,7 +113,7 @@ def z_figure(run: HierarchyRun) -> Figure:
 def residual_figure(run: HierarchyRun) -> Figure:
     """K_1 (simulated) - K_1 (theory) and its two summands, source and transport, first component."""
     assert run.residual is not None
-    figure, (axes,) = _panels(1, 2.9)
+    figure, (axes,) = stacked_panels(1, 2.9)
     place = (slice(None), 0, 0)
     for (name, values), colour in zip(residual_parts(run).items(), (INK, *COLOURS)):
         t = run.t[len(run.t) - len(values) :]
@@ -134,7 +134,7 @@ def residual_parts(run: HierarchyRun) -> dict[str, np.ndarray]:
     return {**parts, **{name: np.asarray(values) for name, values in (run.residual or {}).items()}}
 
 
-def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
+def stacked_panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
     """A figure of `count` panels one above the other with a shared depth axis, in the page's ink."""
     from matplotlib.figure import Figure
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from symtensor.fields.field_theory import FieldTheory
     from symtensor.fields.term import Term
 
-__all__ = ["ArrayFactor", "Network", "network"]
+__all__ = ["ArrayFactor", "GridIndex", "Network", "network", "term_ends", "vertex_value"]
 
 #: an index of an array: ("t", "node" or "group", k) a time, ("c", line, end, size) a component, ("f", value, size) a fixed one
 GridIndex: TypeAlias = "tuple[Any, ...]"
@@ -60,12 +60,12 @@ def network(term: Term, pinned: bool) -> Network | None:
     coefficient: Any = sp.Rational(1, term.symmetry_factor)
     factors: list[ArrayFactor] = []
     weighted: set[Any] = set()
-    ends = _ends(term)
+    ends = term_ends(term)
     for number, line in enumerate(term.diagram.graph.lines):
         if line.propagator is not None:
             factors.append(_line(term.theory, number, line, variable, ends, order, weighted))
     for node, (name, _) in zip(term.diagram.graph.vertices, term.vertex_factors):
-        value = _vertex(term, node, name, ends)
+        value = vertex_value(term, node, name, ends)
         if isinstance(value, ArrayFactor):
             factors.append(value)
         else:
@@ -93,7 +93,7 @@ def _variables(term: Term) -> dict[int, GridIndex]:
     return {**{node: ("t", "node", node) for node in graph.vertices}, **found}
 
 
-def _ends(term: Term) -> dict[tuple[int, int], GridIndex | None]:
+def term_ends(term: Term) -> dict[tuple[int, int], GridIndex | None]:
     """(line, end) -> the component index there: fixed at a leg, None where the kind has one component."""
     graph = term.diagram.graph
     found: dict[tuple[int, int], GridIndex | None] = {}
@@ -180,7 +180,7 @@ def _present(*indices: GridIndex | None) -> tuple[GridIndex, ...]:
     return tuple(index for index in indices if index is not None)
 
 
-def _vertex(term: Term, node: int, name: str, ends: dict[tuple[int, int], GridIndex | None]) -> ArrayFactor | Any:
+def vertex_value(term: Term, node: int, name: str, ends: dict[tuple[int, int], GridIndex | None]) -> ArrayFactor | Any:
     """The tensor of a vertex with the indices of its lines, or its factor if it has no components."""
     graph = term.diagram.graph
     tensor: VertexTensor = next(t for t in term.theory.tensors(term.valence) if t.name == name)

@@ -117,8 +117,8 @@ class GridProgram:
     def _tensor_shape(self, name: str) -> tuple[int, ...]:
         return tuple(len(kind.components) for kind in self._kinds_of(name))
 
-    def linear_kernels(self) -> tuple[Any, ...]:
-        """Scalar expressions of the parameters, and the arrays made of them: drift, noise, saddle, vertex tensors."""
+    def linear_kernels(self, extra: Sequence[tuple[str, tuple[int, ...], list[Any]]] = ()) -> tuple[Any, ...]:
+        """Scalar expressions of the parameters, and the arrays made of them: drift, noise, saddle, vertex tensors, `extra`."""
         free, theory = self.total.theory.free, self.total.theory
         assert isinstance(free, LinearFree)
         size = len(theory.fields)
@@ -126,6 +126,7 @@ class GridProgram:
             ("drift", (size, size), list(free.drift)),
             ("noise", (size, size), list(free.noise)),
             ("saddle", (), [self.total.saddle]),
+            *extra,
         ]
         wanted += [(name, self._tensor_shape(name), self._entries(name)) for name, letter, _ in self.arrays if letter == "tensor"]
         expressions = dict.fromkeys(sp.sympify(e) for *_, entries in wanted for e in entries)

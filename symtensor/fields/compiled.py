@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from symtensor._codegen import codegen
+from symtensor._codegen import compile as generate
 from symtensor.fields.errors import TheoryError
 
 if TYPE_CHECKING:
@@ -20,18 +20,17 @@ __all__ = ["CompiledSum", "compile_sum"]
 
 @dataclass(frozen=True, eq=False)
 class CompiledSum:
-    """A diagram sum as a function of the external times and the parameters (arrays broadcast; float32 or float64).
+    """The closed form of a diagram sum as a function of the external times and the parameters (arrays broadcast).
 
     Attributes:
-        arguments: names, in order: the times, latest first, then the parameters.
-        module: the generated module, with its source and its embedded 30-digit reference values.
+        total: the sum.
+        compiled: the function with its module: `certify`, `check`, `export`, `cost` (`codegen.Compiled`).
 
-    The closed form is exact: its error is rounding, which `check` measures against the reference values.
+    No quadrature is involved: the error is rounding, which `check` and `certify` measure against 30-digit values.
     """
 
     total: DiagramSum
-    arguments: tuple[str, ...]
-    module: Any
+    compiled: Any
 
     def __call__(self, *values: Any, **named: Any) -> Any:
         """The sum of all orders."""
@@ -39,45 +38,37 @@ class CompiledSum:
 
     def orders(self, *values: Any, **named: Any) -> Any:
         """A named tuple: `total`, and `order_0`, `order_1`, .. by number of loops."""
-        return self.function(**self._bound(values, named))
+        return self.compiled(*values, **named)
 
     @property
-    def function(self) -> Any:
-        """The jitted function of the generated module."""
-        return self.module.load().correction
+    def arguments(self) -> tuple[str, ...]:
+        """Names, in order: the times, latest first, then the parameters."""
+        return tuple(argument.name for argument in self.compiled.arguments)
+
+    @property
+    def module(self) -> Any:
+        """The generated module, with its embedded reference values."""
+        return self.compiled.module
 
     @property
     def source(self) -> str:
         """The text of the module."""
-        return self.module.source
+        return self.compiled.source
 
     def write(self, path: str | Path) -> Path:
         """Write the module to a folder or file."""
-        return self.module.write(path)
+        return self.compiled.write(path)
 
     def check(self, dtype: Any = None) -> Any:
         """The embedded self-check: worst relative error of every output against 30-digit values."""
         return self.module.check(dtype)
-
-    def _bound(self, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        if len(values) > len(self.arguments):
-            raise TypeError(f"{len(values)} arguments; the function takes {', '.join(self.arguments)}")
-        given = dict(zip(self.arguments, values))
-        unknown = [name for name in named if name not in self.arguments or name in given]
-        if unknown:
-            raise TypeError(f"unexpected or repeated argument {unknown[0]!r}; the function takes {', '.join(self.arguments)}")
-        given |= named
-        missing = [name for name in self.arguments if name not in given]
-        if missing:
-            raise TypeError(f"missing argument {missing[0]!r}; the function takes {', '.join(self.arguments)}")
-        return {name: given[name] for name in self.arguments}
 
     def __repr__(self) -> str:
         return f"<CompiledSum {self.total.title}: f({', '.join(self.arguments)})>"
 
 
 def compile_sum(total: DiagramSum, name: str = "", title: str = "") -> CompiledSum:
-    """The function of the closed form of a diagram sum.
+    """The function of the closed form of a diagram sum; `name` is that of the function and its module.
 
     Raises: TheoryError for values that are not real functions of real parameters, or for a term with delta(t).
     """
@@ -86,20 +77,12 @@ def compile_sum(total: DiagramSum, name: str = "", title: str = "") -> CompiledS
             f"{total.title} has a part proportional to delta(t), {sp.sstr(total.contact)}, which is no function; compile "
             "total.value (the rest) or the Fourier transform"
         )
-    outputs = [("total", total.expr)]
-    outputs += [(f"order_{loops}", part.expr) for loops, part in total.by_order().items()]
+    outputs = {"total": total.expr, **{f"order_{loops}": part.expr for loops, part in total.by_order().items()}}
+    if any(expression.has(sp.I) for expression in outputs.values()):
+        raise TheoryError(f"{total.title} has complex rates (oscillating modes); compile it on a time grid: method='grid'")
     times = [moment for moment in total.legs.moments if moment != 0]
-    for _, expression in outputs:
-        if expression.has(sp.I):
-            raise TheoryError(f"{total.title} has complex rates (oscillating modes); compile it on a time grid: method='grid'")
-    used = set().union(*(expression.free_symbols for _, expression in outputs)) - set(times)
-    parameters = sorted({*used, *total.theory.parameters}, key=lambda s: s.name)
-    generator = codegen()
-    from symtensor.derivation.kernels import Argument, ScalarKernel
-
-    meaning = dict.fromkeys(times, "time")
-    arguments = tuple(Argument(s.name, (), meaning.get(s, "parameter")) for s in (*times, *parameters))
-    kernel = ScalarKernel("correction", arguments, tuple(outputs), title or total.title)
-    module_name = name or re.sub(r"\W+", "_", f"{total.theory.name}_{'_'.join(total.legs.names)}")
-    spec = generator.ModuleSpec(module_name, title or f"{total.title}.", (kernel,), statement="\n".join(total.theory.conventions))
-    return CompiledSum(total, tuple(a.name for a in arguments), generator.generate(spec))
+    used = {symbol for expression in outputs.values() for symbol in expression.free_symbols} - set(times)
+    parameters = sorted({*used, *total.theory.parameters}, key=lambda symbol: symbol.name)
+    called = name or re.sub(r"\W+", "_", f"{total.theory.name}_{'_'.join(total.legs.names)}")
+    statement = "\n".join(total.theory.conventions)
+    return CompiledSum(total, generate(outputs, [*times, *parameters], name=called, title=title or total.title, statement=statement))

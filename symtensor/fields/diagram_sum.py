@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symtensor.diagrams import DiagramSet, enumerate_diagrams
+from symtensor.diagrams.size import lower_bound
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.exponential_sum import ExponentialSum
 from symtensor.fields.legs import Legs
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DiagramSum"]
 
-#: more diagrams than this are refused without `force`
+#: more diagrams than this are refused
 MOST = 20_000
+FEWER = "ask for fewer loops, or count them with symtensor.diagrams.enumerate_diagrams(theory.model(..), ..)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,11 @@ class DiagramSum:
         """Check the request; nothing is enumerated yet. Raises TheoryError naming what cannot be met."""
         if isinstance(loops, bool) or not isinstance(loops, int) or loops < 0:
             raise TheoryError(f"loops={loops!r}: the number of loops is an integer, 0 or more")
-        return cls(theory, Legs.read(theory, legs, times, kind == "1pi"), loops, kind)
+        asked = cls(theory, Legs.read(theory, legs, times, kind == "1pi"), loops, kind)
+        weight = lower_bound(asked.diagrams(loops).request)
+        if weight is not None and weight > MOST:
+            raise TheoryError(f"at least {int(weight):,} diagrams with {loops} loops, more than {MOST:,}; {FEWER}")
+        return asked
 
     # -- terms ---------------------------------------------------------------------------------------------------------
 
@@ -79,10 +85,7 @@ class DiagramSum:
             asked = self.diagrams(loops)
             number = asked.count()
             if number > MOST:
-                raise TheoryError(
-                    f"{number:,} diagrams with {loops} loops, more than {MOST:,}; ask for fewer loops, or count them with "
-                    "symtensor.diagrams.enumerate_diagrams(theory.model(..), ..)"
-                )
+                raise TheoryError(f"{number:,} diagrams with {loops} loops, more than {MOST:,}; {FEWER}")
             terms = (Term(self.theory, self.legs, diagram, self.valence) for diagram in asked)
             self._terms[loops] = tuple(t for t in terms if (self.keep is None or self.keep(t)) and not t.value.is_zero)
         return self._terms[loops]

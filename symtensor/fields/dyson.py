@@ -160,7 +160,7 @@ class Dyson:
         w = sp.sympify(omega)
         free = self._linear()
         inverse = free.drift - sp.I * w * sp.eye(free.drift.rows) - self.self_energy(w)
-        return sp.ImmutableMatrix(inverse.inv())
+        return sp.ImmutableMatrix(inverse.adjugate() / inverse.det())
 
     def correlator(self, omega: Any) -> sp.ImmutableMatrix:
         """C(omega) = int dt exp(i omega t) <x(t) x(0)>."""

@@ -33,7 +33,7 @@ class EffectiveAction:
 
     >>> from symtensor.fields import FieldTheory
     >>> FieldTheory.static("x^2/2 + g*x^4/24", "x").effective_action(loops=1, degree=4).expr
-    g*x**4/24 + x**2/2 + g*x**2/4 - g**2*x**4/16
+    -g**2*x**4/16 + g*x**4/24 + g*x**2/4 + x**2/2
     """
 
     theory: FieldTheory

@@ -154,7 +154,7 @@ class FieldTheory:
 
         >>> theory = FieldTheory.langevin("dx = -(x + g*x^3) dt + sqrt(2*T) dW")
         >>> theory.cumulant("x,x", loops=1).expr
-        T*exp(-t) - 3*T**2*g*t*exp(-t) - 3*T**2*g*exp(-t)
+        -3*T**2*g*t*exp(-t) - 3*T**2*g*exp(-t) + T*exp(-t)
         """
         read = read_equations(equations, noise, parameters, variables=variables, interpretation=interpretation)
         symbols = read.variables

@@ -42,6 +42,9 @@ __all__ = ["MomentHierarchy"]
 
 Legs = Any
 
+#: rational numbers with a larger denominator are decimals, whose roots are not worth an algebraic field
+EXACT = 10**12
+
 
 @dataclass(frozen=True, eq=False)
 class MomentHierarchy:
@@ -244,14 +247,18 @@ def _with_known_modes(linear: Square) -> tuple[Square, Any]:
     """The linear drift and None if its rates have a closed form; else one that agrees to many digits, its rates and modes."""
     if _order(linear) is not None:
         return linear, None
-    try:
-        eigenvalues(linear)
-    except TheoryError:
-        if any(entry.free_symbols for row in linear for entry in row):
-            raise
-        rates, modes, replaced = numerical_modes(linear)
-        return replaced, (rates, modes)
-    return linear, None
+    entries = [entry for row in linear for entry in row]
+    decimal = all(entry.is_Rational for entry in entries) and any(sp.fraction(entry)[1] > EXACT for entry in entries)
+    if not decimal:
+        try:
+            eigenvalues(linear)
+        except TheoryError:
+            if any(entry.free_symbols for entry in entries):
+                raise
+        else:
+            return linear, None
+    rates, modes, replaced = numerical_modes(linear)
+    return replaced, (rates, modes)
 
 
 def _order(linear: Square) -> list[int] | None:

@@ -7,7 +7,7 @@ so that the coefficient of s^{2L-2+E} of the cumulant of y is the sum of all dia
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sympy as sp
@@ -22,12 +22,15 @@ from symtensor.fields.time_series import TimeSeries
 __all__ = ["loop_cumulant"]
 
 
-def loop_cumulant(drift: Any, noise: Any, variables: Any, legs: Any, loops: int, point: Any = None) -> TimeSeries:
+def loop_cumulant(
+    drift: Any, noise: Any, variables: Any, legs: Any, loops: int, point: Any = None, responses: Sequence[Any] | None = None
+) -> TimeSeries:
     """The joint cumulant of the legs about a stationary point, by number of loops: ``result[1]`` is the one-loop term.
 
     Args:
         drift, noise, variables: as for `MomentHierarchy`; any functions that are smooth at the point.
-        legs: {field: power} at one time, or a sequence of these, the latest first; ``xt`` is the response field of ``x``.
+        legs: {field: power} at one time, or a sequence of these, the latest first.
+        responses: names of the response fields; ``xt`` for ``x`` if not given.
         loops: the highest number of loops.
         point: {variable: value} or a sequence, where the drift vanishes; zero if not given.
 
@@ -47,7 +50,7 @@ def loop_cumulant(drift: Any, noise: Any, variables: Any, legs: Any, loops: int,
     count = sum(natural(power, name) for group in groups for name, power in group.items())
     loops = natural(loops, "the loops")
     top = 2 * loops - 2 + count
-    hierarchy = _scaled(equations, place, top)
+    hierarchy = _scaled(equations, place, top, responses)
     found = hierarchy.cumulant(groups, max(top, 0))
     parts = [found.parts[order] if (order := 2 * loop - 2 + count) >= 0 else {} for loop in range(loops + 1)]
     names = {str(name): value for name, value in zip(equations.variables, place)}
@@ -78,7 +81,7 @@ def _point(point: Any, equations: Equations) -> list[sp.Expr]:
     return place
 
 
-def _scaled(equations: Equations, place: list[sp.Expr], top: int) -> MomentHierarchy:
+def _scaled(equations: Equations, place: list[sp.Expr], top: int, responses: Sequence[Any] | None) -> MomentHierarchy:
     """The hierarchy of y, with vertices up to s^top."""
     name = "s"
     while name in equations.symbols:
@@ -97,4 +100,4 @@ def _scaled(equations: Equations, place: list[sp.Expr], top: int) -> MomentHiera
     drift = [sp.Add(*(c * scale ** (n - 1) for n, c in enumerate(expanded(f, top + 1)) if n)) for f in equations.drift]
     strength = [[sp.Add(*(c * scale**n for n, c in enumerate(expanded(d, top)))) for d in row] for row in equations.diffusion]
     scaled = Equations(equations.variables, tuple(drift), strength)
-    return MomentHierarchy.of(scaled, scale if name in scaled.symbols else None)
+    return MomentHierarchy.of(scaled, scale if name in scaled.symbols else None, responses)

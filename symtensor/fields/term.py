@@ -172,7 +172,22 @@ def expression(value: ExponentialSum, legs: Legs, contact: bool = False) -> sp.E
     """The sum of exponentials in the times of the legs; coefficients are expanded, or factored if they are fractions."""
     if contact:
         return tidy(value.value) * sp.Mul(*(sp.DiracDelta(window) for window in legs.windows))
+    if any(rate.is_number and rate.has(sp.I) for rate in value.rates):
+        return _real_parts(value, legs)
     return sp.Add(*_terms(value.map(tidy), legs))
+
+
+def _real_parts(value: ExponentialSum, legs: Legs) -> sp.Expr:
+    """A sum with oscillating modes, whose imaginary parts cancel between conjugate terms: the sum of the real parts of the terms."""
+    found = []
+    for key, coefficient in value.terms.items():
+        energies = [value.energy(energy) for energy, _ in key]
+        decay = sp.exp(-sp.Add(*(sp.re(energy) * time for energy, time in zip(energies, legs.windows))))
+        phase = sp.Add(*(sp.im(energy) * time for energy, time in zip(energies, legs.windows)))
+        power = sp.Mul(*(time**p for time, (_, p) in zip(legs.windows, key)))
+        real, imaginary = sp.expand(coefficient).as_real_imag()
+        found.append(power * decay * (tidy(real) * sp.cos(phase) + tidy(imaginary) * sp.sin(phase)))
+    return sp.Add(*found)
 
 
 def _terms(value: ExponentialSum, legs: Legs) -> list[sp.Expr]:

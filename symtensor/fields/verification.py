@@ -121,6 +121,24 @@ def _by_legendre(total: DiagramSum) -> dict[int, sp.Expr]:
     return {loops: sp.sympify(series[order]) if order >= 0 else sp.S.Zero for loops, order in orders.items()}
 
 
+def _equations(theory: FieldTheory, valence: int) -> tuple[Equations, Any]:
+    """The equations and the saddle; about a saddle that is a decimal number, the equations of the deviation from it, expanded."""
+    if not any(sp.sympify(value).has(sp.Float) for value in theory.saddle):
+        return Equations(theory.fields, *theory.drift_and_noise()), theory.saddle
+    assert isinstance(theory.free, LinearFree)
+    size, responses = len(theory.fields), theory.responses
+    column = sp.Matrix(responses)
+    density = -(column.T * theory.free.drift * sp.Matrix(theory.fields))[0] + (column.T * theory.free.noise * column)[0] / 2
+    for powers, value in theory.derivatives(valence).items():
+        density += value * sp.Mul(*(x**n / sp.factorial(n) for x, n in zip((*theory.fields, *responses), powers)))
+    density = sp.expand(density)
+    density = density.xreplace({number: sp.Rational(str(number)) for number in density.atoms(sp.Float)})
+    zero = dict.fromkeys(responses, 0)
+    strength = sp.hessian(density, list(responses))
+    drift = tuple(density.diff(r).subs(zero) for r in responses)
+    return Equations(theory.fields, drift, tuple(tuple(strength.row(i)) for i in range(size))), (0,) * size
+
+
 def _by_moments(total: DiagramSum) -> dict[int, sp.Expr]:
     theory = total.theory
     if total.kind != "connected":
@@ -133,8 +151,8 @@ def _by_moments(total: DiagramSum) -> dict[int, sp.Expr]:
     for component, group in zip(total.legs.components, total.legs.groups):
         symbol = symbols[component]
         legs[group][symbol] = legs[group].get(symbol, 0) + 1
-    equations = Equations(theory.fields, *theory.drift_and_noise())
-    series = loop_cumulant(equations.drift, equations, theory.fields, legs, total.loops, theory.saddle)
+    equations, point = _equations(theory, total.valence)
+    series = loop_cumulant(equations.drift, equations, theory.fields, legs, total.loops, point)
     windows = dict(zip(series.times, total.legs.windows))
     found = {loops: series[loops].subs(windows) for loops in range(total.lowest, total.loops + 1)}
     if len(total.legs.names) == 1 and 0 in found:

@@ -239,7 +239,7 @@ def test_an_empty_time_does_not_matter() -> None:
 coefficient = st.fractions(min_value=-2, max_value=2, max_denominator=3)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.lists(coefficient, min_size=6, max_size=6), st.lists(coefficient, min_size=2, max_size=2))
 def test_equation_of_motion_of_any_polynomial_system(numbers: list[Fraction], coupled: list[Fraction]) -> None:
     """d/dt <x(t) y(0)^2> = <f(t) y(0)^2> and <L(x y)> = 0, order by order, for modes that are real, complex or irrational."""

@@ -208,6 +208,11 @@ def test_bad_input_is_named() -> None:
         (("rho/2", 1, {"g": 1}), SourceError, "'g'"),
         (("-rho^2",), PointError, "no saddle point"),
         (("rho/2", -1), SourceError, "temperature"),
+        (("r*rho/2", 1, {"r": float("nan")}), SourceError, "value of r is nan"),
+        (("r*rho/2", 1, {"r": "__import__('os')"}), SourceError, "a finite real number"),
+        (("rho.real",), ValueError, "not mathematics"),
+        (("lambda*rho",), ValueError, "word of the language"),
+        (([1, 2],), SourceError, "a finite real number"),
     ):
         with pytest.raises(error, match=text):
             VectorTheory.read(*arguments)

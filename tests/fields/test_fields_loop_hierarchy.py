@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
+
 import mpmath
 import numpy as np
 import pytest
 import sympy as sp
 
 from symtensor.expansion import perturbative_moments
+from symtensor.fields import hierarchy, loop_hierarchy, stationary_density
 from symtensor.fields.errors import PointError, SourceError, TheoryError, UnstableError
 from symtensor.fields.hierarchy import MomentHierarchy
 from symtensor.fields.loop_hierarchy import loop_cumulant
@@ -136,6 +139,20 @@ def test_bad_densities(arguments: tuple, error: type[Exception], words: str) -> 
         stationary_density_moments(*arguments)
 
 
+def test_names_of_response_fields() -> None:
+    named = loop_cumulant(-x + g * x**2, NOISE, x, [{x: 2}, {"p": 1}], 1, responses=["p"])
+    usual = loop_cumulant(-x + g * x**2, NOISE, x, [{x: 2}, {"xt": 1}], 1)
+    assert all(same(named[n], usual[n]) for n in range(2))
+    assert usual[0] != 0
+
+
 def test_values_on_a_grid() -> None:
     found = loop_cumulant(-(x + g * x**3), NOISE, x, [{x: 1}, {x: 1}], 1).values(np.array([0.0, 1.0]), {g: 0.1, "T": 2})
     assert np.allclose(found, [[2, 2 * np.exp(-1)], [-1.2, -2.4 * np.exp(-1)]], rtol=1e-14)
+
+
+@pytest.mark.parametrize("module", [hierarchy, loop_hierarchy, stationary_density])
+def test_doctests(module: object) -> None:
+    result = doctest.testmod(module)  # type: ignore[arg-type]
+    assert result.attempted > 0
+    assert result.failed == 0

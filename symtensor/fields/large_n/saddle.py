@@ -14,6 +14,7 @@ References: Brezin & Wadia (eds.), The Large N Expansion (1993); Moshe & Zinn-Ju
 
 from __future__ import annotations
 
+import numbers as numbers_abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -124,7 +125,7 @@ class VectorTheory:
 def _expression(value: Any) -> sp.Expr:
     if isinstance(value, str):
         return parse_expression(value, {"rho": RHO}, parameters=True)
-    expression: Any = value if isinstance(value, sp.Basic) else sp.nsimplify(value, rational=True)
+    expression: Any = value if isinstance(value, sp.Expr) else _number(value, "the potential or the temperature")
     return expression.xreplace({s: RHO for s in symbols(expression) if s.name == "rho"})
 
 
@@ -135,7 +136,17 @@ def symbols(expression: Any) -> list[sp.Symbol]:
 
 def numbers(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values by name, as exact numbers (decimals as the rationals they print as)."""
-    return {str(name): sp.nsimplify(value, rational=True) for name, value in values.items()}
+    return {str(name): _number(value, f"the value of {name}") for name, value in values.items()}
+
+
+def _number(value: Any, what: str) -> Any:
+    """A finite real number, exact; text is not read here."""
+    number: Any = value if isinstance(value, sp.Expr) else sp.nan
+    if isinstance(value, (numbers_abc.Real, mpmath.mpf)) and not isinstance(value, bool) and mpmath.isfinite(value):
+        number = sp.nsimplify(value, rational=True)
+    if not number.is_number or number.is_finite is not True or number.is_real is not True:
+        raise SourceError(f"{what} is {value!r}; a finite real number is required")
+    return number
 
 
 def with_values(expression: Any, values: Mapping[str, Any]) -> Any:
@@ -165,11 +176,12 @@ def _number_or_symbol(theory: VectorTheory) -> sp.Expr:
 
 
 def _saddle(potential: sp.Expr, heat: sp.Expr, digits: int) -> Any:
-    """The lowest minimum of s(rho)/T - log(rho)/2 over rho > 0, the saddle that dominates; exact if s is a polynomial in numbers."""
+    """The lowest minimum of s(rho)/T - log(rho)/2 over rho > 0, the saddle that dominates; exact for polynomials in numbers."""
     force = sp.expand(2 * RHO * sp.diff(potential, RHO) - heat)
     with mpmath.workdps(digits + 10):
         exact = force.is_polynomial(RHO) and all(c.is_Rational for c in sp.Poly(force, RHO).all_coeffs())
-        found = [r for r in sp.Poly(force, RHO).real_roots(multiple=True) if r.is_positive] if exact else _roots(force, digits)
+        real: list[Any] = sp.Poly(force, RHO).real_roots() if exact else _roots(force, digits)  # type: ignore[assignment]
+        found = [r for r in real if r > 0]
         slope, energy = _numerical(sp.diff(force, RHO)), _numerical(potential / heat - sp.log(RHO) / 2)
         numbers = [(mpmath.mpf(sp.N(r, digits + 10)) if exact else r, r) for r in found]
         stable = [(x, r) for x, r in numbers if slope(x) > -(mpmath.mpf(10) ** (-digits // 2))]
