@@ -2,6 +2,7 @@ r"""Diagram sums as steps of a derivation: each diagram with its factor, the sum
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -37,10 +38,8 @@ def rules_step(theory: FieldTheory) -> Step:
 def _legs(theory: FieldTheory, legs: tuple[str, ...]) -> str:
     """The legs of a vertex in LaTeX, as powers: x^{3} xt."""
     names = {str(symbol): latex for symbol, latex in theory.symbol_names.items()}
-    counted = dict.fromkeys(legs, 0)
-    for leg in legs:
-        counted[leg] += 1
-    written = {leg: names.get(leg, sp.latex(sp.Symbol(leg))) for leg in counted}
+    counted = Counter(legs)
+    written: dict[str, str] = {leg: names.get(leg, sp.latex(sp.Symbol(leg))) for leg in counted}
     return r"\,".join(written[leg] + (f"^{{{n}}}" if n > 1 else "") for leg, n in counted.items())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -118,25 +119,33 @@ def _verdict(table: ComparisonTable, row: Compared) -> Cell:
     others = [name for name in row.rejected(table.threshold) if name != table.approximations[-1]]
     if not row.agrees(table.threshold):
         return Cell("rejected", "bad")
+    if row.se and abs(row.z(table.approximations[-1])) > table.threshold:
+        return Cell("within truncation" + (f", not {', '.join(others)}" if others else ""), "warn")
     if others or len(row.theory) == 1:
         return Cell("agrees" + (f", not {', '.join(others)}" if others else ""), "good")
     return Cell("agrees, no power", "warn")
 
 
 def terminal_table(table: ComparisonTable) -> RichTable:
-    """The comparison as a rich table: theory, measured, z or error of each approximation."""
+    """The comparison as a rich table: every approximation, the other route, the distance of the best one, the verdict."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table as RichTable
 
-    header, rows = comparison_rows(table)
-    caption = escape(table.caption.replace("$", "").replace("`", ""))
-    shown = RichTable(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False, title=caption, title_justify="left")
-    for at, name in enumerate(header):
-        shown.add_column(name, justify="left" if at in (0, len(header) - 1) else "right", no_wrap=at == 0)
-    for row, cells in zip(table.rows, rows):
-        texts = [cell.text if isinstance(cell, (Cell, Math)) else str(cell) for cell in cells]
-        shown.add_row(escape(row.name), *map(escape, texts))
+    title = table.title or re.sub(r"[$`]", "", table.caption)
+    shown = RichTable(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False, title=escape(title), title_justify="left")
+    best = table.approximations[-1]
+    for at, name in enumerate(("", *table.approximations, table.source, "error" if table.exact else "z", "")):
+        shown.add_column(name, justify="right" if at else "left", no_wrap=at == 0)
+    for row in table.rows:
+        values = [number(value, 5) for value in row.theory.values()]
+        measured = with_error(row.measured, row.se, short=True) if row.se else number(row.measured, 6)
+        verdict = _verdict(table, row).text.partition(", not")[0]
+        shown.add_row(escape(row.name), *values, measured, _distance(table, row, best).text, verdict)
+    others = [name for name in table.told_apart() if name != best]
+    if others:
+        shown.caption = f"the same numbers reject {', '.join(others)}"
+        shown.caption_justify = "left"
     return shown
 
 

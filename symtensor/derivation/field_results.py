@@ -69,11 +69,15 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonTable:
-    """Rows with the same approximations; `source` is the other route ("simulation", "exact density", ..)."""
+    """Rows with the same approximations; `source` is the other route ("simulation", "exact density", ..).
+
+    `caption` may hold inline LaTeX; `title` is the same in plain text for the terminal.
+    """
 
     caption: str
     source: str
     rows: tuple[Compared, ...]
+    title: str = ""
 
     def __post_init__(self) -> None:
         if not self.rows:

@@ -139,7 +139,8 @@ def _numbers(text: str, total: DiagramSum) -> dict[str, sp.Expr]:
         if not equal or not name.strip():
             raise UsageError(f"--at {part!r}: write NAME=VALUE, as --at t=1,g=0.1")
         values[name.strip()] = parse_expression(value, [])
-    needed = {s.name for s in total.theory.parameters} | {s.name for s in total.legs.moments if isinstance(s, sp.Symbol)}
+    times = [moment for moment in total.legs.moments if isinstance(moment, sp.Symbol)]
+    needed = {s.name for s in (*total.theory.parameters, *times)}
     missing, stray = sorted(needed - set(values)), sorted(set(values) - needed)
     if missing or stray:
         what = f"gives no value for {', '.join(missing)}" if missing else f"names {', '.join(stray)}, which does not occur"
@@ -148,7 +149,7 @@ def _numbers(text: str, total: DiagramSum) -> dict[str, sp.Expr]:
 
 
 def _value(expression: sp.Expr, numbers: dict[str, sp.Expr]) -> sp.Expr:
-    return expression.subs({s: numbers[s.name] for s in expression.free_symbols if s.name in numbers}).evalf(15)
+    return sp.sympify(expression.subs({s: numbers[str(s)] for s in expression.free_symbols if str(s) in numbers}).evalf(15))
 
 
 def _text(total: DiagramSum, numbers: dict[str, sp.Expr] | None, latex: bool) -> str:

@@ -31,6 +31,9 @@ from symtensor.numerics.iteration import Convergence, fixed_point
 
 __all__ = ["SelfConsistent", "self_consistent"]
 
+#: two-time arrays that a solution needs at once: those of Dyson's equation, and the history of the Anderson mixing
+MATRICES = 40
+
 
 @dataclass(frozen=True, eq=False)
 class SelfConsistent:
@@ -195,6 +198,9 @@ def _stochastic(
     _require_double()
     program, spec, mean = _program(theory, loops, hartree, len(times))
     program.require_memory(memory_mb)
+    needed = 8e-6 * MATRICES * (len(times) * len(theory.fields)) ** 2
+    if needed > memory_mb:
+        raise TheoryError(f"two-time arrays at {len(times)} times need about {needed:,.0f} MB, more than memory_mb={memory_mb:,.0f}")
     loaded = codegen().generate(spec).load()
     solutions = []
     for stride in (2, 1):

@@ -67,11 +67,31 @@ class CompiledSum:
         return f"<CompiledSum {self.total.title}: f({', '.join(self.arguments)})>"
 
 
-def compile_sum(total: DiagramSum, name: str = "", title: str = "") -> CompiledSum:
-    """The function of the closed form of a diagram sum; `name` is that of the function and its module.
+def compile_sum(total: DiagramSum, name: str = "", title: str = "", *, method: str = "closed", **options: Any) -> Any:
+    """The function of a diagram sum; `name` is that of the function and its module.
 
-    Raises: TheoryError for values that are not real functions of real parameters, or for a term with delta(t).
+    method: ``"closed"`` (a `CompiledSum`: the closed form), ``"grid"`` (time integrals on a grid, see
+        `symtensor.fields.grid.compile_grid`, which takes the other options) or ``"frequency"`` (the spectrum by loop integrals,
+        see `symtensor.fields.frequency.compile_frequency`).
+
+    Raises: TheoryError for a method or option that does not exist, and what the other methods raise. Of the closed form:
+        TheoryError for values that are not real functions of real parameters, or for a term with delta(t).
     """
+    if method == "grid":
+        from symtensor.fields.grid import compile_grid
+
+        return compile_grid(total, name=name, **options)
+    if method == "frequency":
+        from symtensor.fields.frequency import compile_frequency
+
+        return compile_frequency(total, name=name, **options)
+    if method != "closed" or options:
+        what = f"method {method!r}" if method != "closed" else f"option {next(iter(options))!r} of the closed form"
+        raise TheoryError(f"there is no {what}; the methods are closed, grid (times=..) and frequency")
+    return _closed_form(total, name, title)
+
+
+def _closed_form(total: DiagramSum, name: str, title: str) -> CompiledSum:
     if total.contact != 0:
         raise TheoryError(
             f"{total.title} has a part proportional to delta(t), {sp.sstr(total.contact)}, which is no function; compile "
@@ -82,7 +102,8 @@ def compile_sum(total: DiagramSum, name: str = "", title: str = "") -> CompiledS
         raise TheoryError(f"{total.title} has complex rates (oscillating modes); compile it on a time grid: method='grid'")
     times = [moment for moment in total.legs.moments if moment != 0]
     used = {symbol for expression in outputs.values() for symbol in expression.free_symbols} - set(times)
-    parameters = sorted({*used, *total.theory.parameters}, key=lambda symbol: symbol.name)
+    parameters = sorted({*used, *total.theory.parameters}, key=str)
     called = name or re.sub(r"\W+", "_", f"{total.theory.name}_{'_'.join(total.legs.names)}")
     statement = "\n".join(total.theory.conventions)
-    return CompiledSum(total, generate(outputs, [*times, *parameters], name=called, title=title or total.title, statement=statement))
+    made = generate(outputs, [*times, *parameters], name=called, title=title or total.title, statement=statement)
+    return CompiledSum(total, made)

@@ -172,7 +172,7 @@ class Dyson:
             raise TheoryError(f"{self.theory.name} is static: ask for static()")
         return self.theory.free
 
-    def expr(self, omega: Any = None) -> sp.Expr:
+    def expr(self, omega: Any = None) -> Any:
         """The component of the two-point function that was asked for."""
         size = len(self.theory.fields)
         a, b = self.components

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
@@ -62,7 +62,7 @@ class EffectiveAction:
     def at(self, loops: int) -> sp.Expr:
         """The part with this number of loops, in the fields counted from the saddle; 0 is the action itself."""
         if loops == 0:
-            shift = {x: x + value for x, value in zip(self.theory.fields, self.theory.saddle)}
+            shift: Any = {x: x + value for x, value in zip(self.theory.fields, self.theory.saddle)}
             return -self.theory.density.subs(shift, simultaneous=True)
         parts = []
         for vertex in self.vertices:

@@ -6,20 +6,27 @@ they are fast, and a vanishing sum is zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import functools
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
-from sympy.polys.polyerrors import CoercionFailed
+from sympy.polys.polyerrors import CoercionFailed, ExactQuotientFailed
 
 from symtensor.diagrams.graph import Line
+from symtensor.fields._float_rates import aligned
 from symtensor.fields.free import LinearFree, StaticFree
+from symtensor.fields.time_ordered import TimedLine, integrate_times
 
 if TYPE_CHECKING:
     from symtensor.fields.field_theory import FieldTheory
 
 __all__ = ["Elements"]
+
+Integral = tuple[tuple[sp.Expr, ...], Mapping[Any, Any]]
+"""Elementary rates, and {((energy, power) for each window): coefficient}, an element of the domain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +34,7 @@ class Elements:
     """Vertices (in modes), propagators and legs of a theory with vertices of at most `valence` legs.
 
     `covariance` is the equal-time correlator of the modes (the propagator of a static theory); `modes` has fields as rows, modes as
-    columns, `inverse` is its inverse.
+    columns, `inverse` is its inverse. `rates` are those of the modes, decimal numbers made exact together (empty if static).
     """
 
     theory: FieldTheory
@@ -36,6 +43,9 @@ class Elements:
     covariance: tuple[tuple[Any, ...], ...]
     modes: tuple[tuple[Any, ...], ...]
     inverse: tuple[tuple[Any, ...], ...]
+    rates: tuple[Any, ...] = ()
+    _integrals: dict[Any, Integral] = field(default_factory=dict, repr=False)
+    _leaves: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, theory: FieldTheory, valence: int) -> Elements:
@@ -47,12 +57,15 @@ class Elements:
         tensors = theory.tensors(valence)
         flat = [entry for table in tables for entry in table]
         keys = [(tensor, key) for tensor in tensors for key in tensor.entries]
-        domain, read = sp.construct_domain([*flat, *(t.entries[k] for t, k in keys)], field=True, extension=True)
+        exact = aligned(free.rates) if isinstance(free, LinearFree) else {}
+        rates = tuple(exact.get(rate, rate) for rate in free.rates) if isinstance(free, LinearFree) else ()
+        domain, read = _read([*flat, *(t.entries[k] for t, k in keys)], rates)
         matrices = [[tuple(read[m * size * size + i * size :][:size]) for i in range(size)] for m in range(3)]
         vertices: dict[str, tuple[tuple[str, ...], dict[tuple[int, ...], Any]]] = {t.name: (t.legs, {}) for t in tensors}
         for (tensor, key), value in zip(keys, read[len(flat) :]):
             vertices[tensor.name][1][key] = value
-        made = cls(theory, domain, vertices, *(tuple(rows) for rows in matrices))
+        covariance, modes, inverse = (tuple(rows) for rows in matrices)
+        made = cls(theory, domain, vertices, covariance, modes, inverse, rates)
         if not tables[1].is_diagonal():
             transformed = {name: (legs, made._in_modes(legs, entries)) for name, (legs, entries) in vertices.items()}
             object.__setattr__(made, "vertices", transformed)
@@ -97,6 +110,35 @@ class Elements:
         static = isinstance(self.theory.free, StaticFree)
         return self.covariance[start][end], not static and not line.is_self_loop
 
+    def integral(self, lines: Iterable[TimedLine], external: int, internal: int) -> Integral:
+        """The integral over the internal times, its coefficients as elements; integrals are kept: many diagrams share them."""
+        place = {rate: at for at, rate in enumerate(self.rates)}
+        ordered = tuple(
+            sorted(lines, key=lambda line: (line.start, line.end, line.weights[1] != 0, *(place[rate] for rate in line.rates)))
+        )
+        key = (*((line.start, line.end, line.weights, line.rates) for line in ordered), external, internal)
+        if key not in self._integrals:
+            found = integrate_times(ordered, external, internal)
+            self._integrals[key] = found.rates, {k: self.read(c) for k, c in found.terms.items()}
+        return self._integrals[key]
+
+    def read(self, expression: Any) -> Any:
+        """An expression as an element. Sums, products and powers are taken here: SymPy would look for the minimal polynomial of
+        a whole number such as 1/(3 + sqrt(3))^2."""
+        parts = expression.args
+        if expression.is_Add or expression.is_Mul:
+            combine = operator.add if expression.is_Add else operator.mul
+            return functools.reduce(combine, map(self.read, parts))
+        if expression.is_Pow and expression.exp.is_Integer:
+            base, power = self.read(expression.base), int(expression.exp)
+            try:
+                return base**power if power > 0 else self.domain.exquo(self.domain.one, base**-power)
+            except ExactQuotientFailed:  # rounding of decimal numbers
+                return self.domain.from_sympy(expression)
+        if expression not in self._leaves:
+            self._leaves[expression] = self.domain.from_sympy(expression)
+        return self._leaves[expression]
+
     def write(self, value: Any) -> sp.Expr:
         """An element as an expression."""
         return self.domain.to_sympy(value)
@@ -107,3 +149,33 @@ class Elements:
             return self.domain.to_sympy(self.domain.from_sympy(expression))
         except (CoercionFailed, ZeroDivisionError, NotImplementedError):
             return expression
+
+
+def _read(entries: Sequence[Any], rates: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """The smallest ring that holds all numbers (a field, unless they are polynomials in parameters), and the entries in it."""
+    domain, read = sp.construct_domain([*entries, *rates], field=True, extension=True)
+    expressions = [sp.sympify(entry) for entry in (*entries, *rates)]
+    choices: list[Any] = []
+    if domain.is_FractionField and not any(rate.free_symbols for rate in expressions[len(entries) :]):
+        choices = [domain.domain.get_field()[domain.symbols]]
+    elif domain.is_EX:  # SymPy has no field for roots of numbers beside symbols, such as QQ<sqrt(3)>(a, b)
+        choices = _with_roots(expressions)
+    for made in choices:
+        try:
+            return made, [made.from_sympy(e) for e in expressions][: len(entries)]
+        except CoercionFailed:  # a fraction, or a function of the parameters
+            continue
+    return domain, read[: len(entries)]
+
+
+def _with_roots(expressions: Sequence[Any]) -> list[Any]:
+    roots = {part for e in expressions for part in sp.preorder_traversal(e) if part is sp.I or _is_root(part)}
+    symbols = sorted({s for e in expressions for s in e.free_symbols}, key=lambda s: s.name)
+    if not roots or not symbols or any(e.has(sp.Float) for e in expressions):
+        return []
+    numbers, _ = sp.construct_domain(sorted(roots, key=sp.default_sort_key), field=True, extension=True)
+    return [numbers[tuple(symbols)], numbers.frac_field(*symbols)]
+
+
+def _is_root(part: Any) -> bool:
+    return part.is_Pow and part.base.is_Rational and part.exp.is_Rational and not part.is_Rational

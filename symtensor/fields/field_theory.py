@@ -60,9 +60,9 @@ LATEX = {
         r"$\theta(0) = 0$ (pre-point): no ghosts, no closed response loops, $Z = 1$; averages in the stationary state",
         r"$R(t) = \langle x(t)\,\tilde x(0)\rangle = \theta(t)\,e^{-A t}$; $C(t) = \langle x(t)\,x(0)\rangle = e^{-A t} C(0)$ for "
         r"$t > 0$, with $A\,C(0) + C(0)\,A^T = G G^T$",
-        r"vertex factors: derivatives of $\mathcal{V} = \tilde x\cdot f(x) + \frac{1}{2}\,\tilde x\cdot G(x) G(x)^T \tilde x$ at the "
-        r"saddle; value of a diagram: (1/symmetry factor) $\times$ (vertex factors) $\times$ (propagators), summed over components, "
-        r"integrated over the times of the vertices",
+        r"vertex factors: derivatives of $\mathcal{V} = \tilde x\cdot f(x) + \frac{1}{2}\,\tilde x\cdot G(x) G(x)^T \tilde x$ at "
+        r"the saddle; value of a diagram: (1/symmetry factor) $\times$ (vertex factors) $\times$ (propagators), summed over "
+        r"components, integrated over the times of the vertices",
         r"Fourier transform: $x(\omega) = \int\! dt\,e^{i\omega t} x(t)$",
     ),
 }
@@ -230,7 +230,7 @@ class FieldTheory:
 
     def drift_and_noise(self) -> tuple[tuple[sp.Expr, ...], tuple[tuple[sp.Expr, ...], ...]]:
         """f(x) and G(x) G(x)^T of a stochastic theory."""
-        zero = dict.fromkeys(self.responses, 0)
+        zero: Any = dict.fromkeys(self.responses, 0)
         drift = tuple(self.density.diff(r).subs(zero) for r in self.responses)
         strength = sp.hessian(self.density, list(self.responses))
         return drift, tuple(tuple(strength.row(i)) for i in range(strength.rows))

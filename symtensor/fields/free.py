@@ -42,7 +42,8 @@ class StaticFree:
     def of(cls, hessian: Any, names: Sequence[sp.Symbol]) -> StaticFree:
         """Raise ZeroModeError, naming the direction."""
         matrix = sp.ImmutableMatrix(hessian)
-        if matrix.det().equals(0):
+        determinant: Any = matrix.det()
+        if determinant.equals(0):
             null = matrix.nullspace()
             mode = " + ".join(f"({c})*{n}" for c, n in zip(null[0], names) if c != 0) if null else "one of the fields"
             raise ZeroModeError(
@@ -77,7 +78,8 @@ class LinearFree:
     def of(cls, drift: Any, noise: Any, names: Sequence[sp.Symbol]) -> LinearFree:
         """Raise ZeroModeError or UnstableError (a rate that is known not to be positive), naming the direction or the rate."""
         matrix = sp.ImmutableMatrix(drift)
-        if matrix.det().equals(0):
+        determinant: Any = matrix.det()
+        if determinant.equals(0):
             null = matrix.nullspace()
             mode = " + ".join(f"({c})*{n}" for c, n in zip(null[0], names) if c != 0) if null else "one of the variables"
             raise ZeroModeError(
@@ -147,10 +149,10 @@ class LinearFree:
     def covariance(self) -> sp.ImmutableMatrix:
         """Equal-time covariance of the fields: A C + C A^T = B."""
         try:
-            self._eigen
+            modes = self.modes
         except TheoryError:
             return _lyapunov(self.drift, self.noise)
-        return sp.ImmutableMatrix((self.modes * self.mode_covariance * self.modes.T).applyfunc(sp.cancel))
+        return sp.ImmutableMatrix((modes * self.mode_covariance * modes.T).applyfunc(sp.cancel))
 
     def joined(self, one: int, other: int) -> bool:
         """Whether drift or noise couples two variables directly."""
@@ -171,7 +173,7 @@ def _lyapunov(drift: sp.ImmutableMatrix, noise: sp.ImmutableMatrix) -> sp.Immuta
     size = drift.rows
     unit = sp.eye(size)
     system = sp.Matrix(sp.kronecker_product(drift, unit) + sp.kronecker_product(unit, drift))
-    found = system.LUsolve(sp.Matrix(list(noise)))
+    found = system.LUsolve(sp.Matrix(noise.flat()))
     return sp.ImmutableMatrix(size, size, [sp.cancel(entry) for entry in found])
 
 

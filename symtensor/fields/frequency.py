@@ -72,7 +72,7 @@ class CompiledFrequency:
         """The sum of all orders, with `nodes` nodes a loop."""
         return sum(self._orders(omega, self._values(values, named), self.nodes).values())
 
-    def evaluate(self, omega: Any, *values: Any, tolerance: float = 1e-10, **named: Any) -> FrequencyValue:
+    def evaluate(self, omega: Any, *values: Any, tolerance: float = 1e-8, **named: Any) -> FrequencyValue:
         """Double the nodes until the sum changes by less than `tolerance` (times 1 + its largest value), or there are too many."""
         given, nodes = self._values(values, named), self.nodes
         before = self._orders(omega, given, nodes)
@@ -101,7 +101,8 @@ class CompiledFrequency:
         names = self.arguments[1:]
         given = {**dict(zip(names, values)), **named}
         if len(values) > len(names) or set(given) != set(names) or set(named) & set(names[: len(values)]):
-            raise TypeError(f"the function takes {', '.join(self.arguments)}, each once; got {len(values)} values and {sorted(named)}")
+            wanted = ", ".join(self.arguments)
+            raise TypeError(f"the function takes {wanted}, each once; got {len(values)} values and {sorted(named)}")
         return given
 
     def __repr__(self) -> str:

@@ -31,7 +31,7 @@ from sympy.polys.rings import PolyRing
 from symtensor.expansion.cumulants import solve_cumulants
 from symtensor.expansion.gaussian_law import natural
 from symtensor.expansion.truncated import Truncated, Truncation
-from symtensor.fields._equation_input import Equations, graded, read_couplings, read_equations
+from symtensor.fields.drift_diffusion import DriftDiffusion, graded, read_couplings, read_drift_diffusion
 from symtensor.fields._moment_operator import Operator, Powers, generator, lowered_by, substituted
 from symtensor.fields._moment_windows import Functionals, Sum
 from symtensor.fields._scalars import DIGITS, Scalars, eigenvalues, numerical_modes, triangular_basis
@@ -79,7 +79,7 @@ class MomentHierarchy:
     variables: Any
     coupling: Any = None
     responses: Sequence[Any] | None = None
-    equations: Equations = field(init=False, repr=False)
+    equations: DriftDiffusion = field(init=False, repr=False)
     rates: tuple[sp.Expr, ...] = field(init=False)
     assumptions: tuple[str, ...] = field(init=False)
     _scalars: Scalars = field(init=False, repr=False)
@@ -91,12 +91,12 @@ class MomentHierarchy:
     _insertions: dict[Powers, Operator] = field(init=False, repr=False, default_factory=dict)
 
     @classmethod
-    def of(cls, equations: Equations, coupling: Any = None, responses: Sequence[Any] | None = None) -> MomentHierarchy:
+    def of(cls, equations: DriftDiffusion, coupling: Any = None, responses: Sequence[Any] | None = None) -> MomentHierarchy:
         """The hierarchy of equations that are given by D = G G^T, which need not be the square of a known G."""
         return cls(equations.drift, equations, equations.variables, coupling, responses)
 
     def __post_init__(self) -> None:
-        equations = read_equations(self.drift, self.noise, self.variables)
+        equations = read_drift_diffusion(self.drift, self.noise, self.variables)
         couplings = read_couplings(self.coupling, equations)
         names = equations.variables
         drift = [graded(part, names, couplings) for part in equations.drift]

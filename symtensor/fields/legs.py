@@ -46,7 +46,8 @@ class Legs:
         distinct = tuple(dict.fromkeys(chosen))
         groups = tuple(distinct.index(name) for name in chosen)
         if list(groups) != sorted(groups):
-            raise TheoryError(f"the times {', '.join(chosen)}: name the legs latest first, and legs at equal times one after the other")
+            given = ", ".join(chosen)
+            raise TheoryError(f"the times {given}: name the legs latest first, and legs at equal times one after the other")
         moments = tuple(sp.S.Zero if name == "0" else sp.Symbol(name, real=True) for name in distinct)
         if len(moments) == 2 and moments[1] == 0:
             moments = (sp.Symbol(distinct[0], nonnegative=True), sp.S.Zero)

@@ -13,7 +13,7 @@ from typing import Any
 import sympy as sp
 
 from symtensor.expansion.gaussian_law import natural
-from symtensor.fields._equation_input import Equations, read_equations
+from symtensor.fields.drift_diffusion import DriftDiffusion, read_drift_diffusion
 from symtensor.fields._scalars import exact
 from symtensor.fields.errors import PointError, SourceError
 from symtensor.fields.hierarchy import MomentHierarchy
@@ -44,7 +44,7 @@ def loop_cumulant(
         >>> loop_cumulant(-sp.sin(x), sp.sqrt(2 * T), x, [{x: 1}, {"xt": 1}], 1)[1]
         T*t*exp(-t)/2
     """
-    equations = noise if isinstance(noise, Equations) else read_equations(drift, noise, variables)
+    equations = noise if isinstance(noise, DriftDiffusion) else read_drift_diffusion(drift, noise, variables)
     place = _point(point, equations)
     groups = [g if isinstance(g, Mapping) else {g: 1} for g in (legs if isinstance(legs, list | tuple) else [legs])]
     count = sum(natural(power, name) for group in groups for name, power in group.items())
@@ -60,7 +60,7 @@ def loop_cumulant(
     return TimeSeries((), found.times, tuple(parts))
 
 
-def _point(point: Any, equations: Equations) -> list[sp.Expr]:
+def _point(point: Any, equations: DriftDiffusion) -> list[sp.Expr]:
     names = [str(name) for name in equations.variables]
     if point is not None and not isinstance(point, Mapping):
         point = list(point) if hasattr(point, "__iter__") else [point]
@@ -81,7 +81,7 @@ def _point(point: Any, equations: Equations) -> list[sp.Expr]:
     return place
 
 
-def _scaled(equations: Equations, place: list[sp.Expr], top: int, responses: Sequence[Any] | None) -> MomentHierarchy:
+def _scaled(equations: DriftDiffusion, place: list[sp.Expr], top: int, responses: Sequence[Any] | None) -> MomentHierarchy:
     """The hierarchy of y, with vertices up to s^top."""
     name = "s"
     while name in equations.symbols:
@@ -99,5 +99,5 @@ def _scaled(equations: Equations, place: list[sp.Expr], top: int, responses: Seq
     top = max(top, 0)
     drift = [sp.Add(*(c * scale ** (n - 1) for n, c in enumerate(expanded(f, top + 1)) if n)) for f in equations.drift]
     strength = [[sp.Add(*(c * scale**n for n, c in enumerate(expanded(d, top)))) for d in row] for row in equations.diffusion]
-    scaled = Equations(equations.variables, tuple(drift), strength)
+    scaled = DriftDiffusion(equations.variables, tuple(drift), strength)
     return MomentHierarchy.of(scaled, scale if name in scaled.symbols else None, responses)

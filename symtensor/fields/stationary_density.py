@@ -15,7 +15,7 @@ from typing import Any
 import mpmath
 import sympy as sp
 
-from symtensor.fields._equation_input import read_equations
+from symtensor.fields.drift_diffusion import read_drift_diffusion
 from symtensor.fields._scalars import exact
 from symtensor.fields.errors import SourceError, TheoryError
 
@@ -56,7 +56,7 @@ def stationary_density_moments(
         >>> print(mpmath.nstr(m[2], 15), mpmath.nstr(m[4], 15), m.error < mpmath.mpf(10) ** -20)
         2.0 12.0 True
     """
-    equations = read_equations(drift, noise, variable)
+    equations = read_drift_diffusion(drift, noise, variable)
     if len(equations.variables) != 1:
         raise SourceError(f"the density of {len(equations.variables)} variables has no closed form; give one equation")
     x = equations.variables[0]

@@ -10,11 +10,12 @@ import sympy as sp
 
 from symtensor.diagrams import Diagram
 from symtensor.fields.assignments import Signature, assignments
+from symtensor.fields.elements import Integral
 from symtensor.fields.exponential_sum import ExponentialSum
 from symtensor.fields.formula import Formula
-from symtensor.fields.free import LinearFree
+from symtensor.fields.free import DIGITS, LinearFree
 from symtensor.fields.legs import Legs
-from symtensor.fields.time_ordered import TimedLine, integrate_times
+from symtensor.fields.time_ordered import TimedLine
 
 if TYPE_CHECKING:
     from symtensor.fields.field_theory import FieldTheory
@@ -101,11 +102,21 @@ class Term:
         For a `contact` term it is the factor of the delta functions.
         """
         elements = self.theory.elements(self.valence)
-        weight = sp.Rational(1, self.symmetry_factor)
         found = assignments(elements, self.diagram.graph, self.legs.by_label)
-        parts = [self._integral(signature) * (weight * elements.write(factor)) for signature, factor in found.items()]
-        total = ExponentialSum.total(parts, 0 if self.contact else len(self.legs.windows))
-        return total.map(elements.canonical)
+        windows = 0 if self.contact else len(self.legs.windows)
+        weight = elements.domain.convert(sp.Rational(1, self.symmetry_factor))
+        sums: dict[tuple[sp.Expr, ...], dict[Any, Any]] = {}
+        for signature, factor in found.items():
+            rates, terms = self._integral(signature)
+            total, scaled = sums.setdefault(rates, {}), weight * factor
+            for key, coefficient in terms.items():
+                total[key] = total[key] + scaled * coefficient if key in total else scaled * coefficient
+        parts = [
+            ExponentialSum(rates, windows, {key: elements.write(value) for key, value in terms.items() if value})
+            for rates, terms in sums.items()
+        ]
+        joined = ExponentialSum.total(parts, windows)
+        return joined if len(parts) < 2 else joined.map(elements.canonical)
 
     def _group_nodes(self) -> list[int]:
         """For each group of equal times a node that stands for it: a leg, or the vertex an amputated leg hangs on."""
@@ -117,11 +128,11 @@ class Term:
             nodes.setdefault(group, hung.get(node, node))
         return [nodes[group] for group in sorted(nodes)]
 
-    def _integral(self, signature: Signature) -> ExponentialSum:
+    def _integral(self, signature: Signature) -> Integral:
         """The integral over the times of the vertices of the product of exponentials."""
-        free = self.theory.free
-        if not isinstance(free, LinearFree):
-            return ExponentialSum.constant(1)
+        elements = self.theory.elements(self.valence)
+        if not isinstance(self.theory.free, LinearFree):
+            return (), {(): elements.domain.one}
         place, external, internal = self._places()
         size = len(self.theory.fields)
         lines = []
@@ -130,11 +141,11 @@ class Term:
                 continue
             start, end = place[line.start], place[line.end]
             if line.response:
-                lines.append(TimedLine.response(start, end, free.rates[modes[0] % size]))
+                lines.append(TimedLine.response(start, end, elements.rates[modes[0] % size]))
             else:
-                first, second = (free.rates[mode] for mode in modes)
+                first, second = (elements.rates[mode] for mode in modes)
                 lines.append(TimedLine(start, end, (sp.S.One, sp.S.One), (second, first), equal=sp.S.One))
-        return integrate_times(lines, external, internal)
+        return elements.integral(lines, external, internal)
 
     def _places(self) -> tuple[dict[int, int], int, int]:
         """Node -> position for the integration: external times first (latest first), then vertices."""
@@ -179,15 +190,31 @@ def expression(value: ExponentialSum, legs: Legs, contact: bool = False) -> sp.E
 
 def _real_parts(value: ExponentialSum, legs: Legs) -> sp.Expr:
     """A sum with oscillating modes, whose imaginary parts cancel between conjugate terms: the sum of the real parts of the terms."""
-    found = []
+    waves: dict[tuple[sp.Expr, sp.Expr], list[sp.Expr]] = {}
     for key, coefficient in value.terms.items():
         energies = [value.energy(energy) for energy, _ in key]
-        decay = sp.exp(-sp.Add(*(sp.re(energy) * time for energy, time in zip(energies, legs.windows))))
-        phase = sp.Add(*(sp.im(energy) * time for energy, time in zip(energies, legs.windows)))
-        power = sp.Mul(*(time**p for time, (_, p) in zip(legs.windows, key)))
+        decay = sp.exp(-sp.Add(*(_shown(sp.re(energy)) * time for energy, time in zip(energies, legs.windows))))
+        phase = sp.Add(*(_shown(sp.im(energy)) * time for energy, time in zip(energies, legs.windows)))
+        envelope = decay * sp.Mul(*(time**p for time, (_, p) in zip(legs.windows, key)))
         real, imaginary = sp.expand(coefficient).as_real_imag()
-        found.append(power * decay * (tidy(real) * sp.cos(phase) + tidy(imaginary) * sp.sin(phase)))
-    return sp.Add(*found)
+        if phase.could_extract_minus_sign():
+            phase, imaginary = -phase, -imaginary
+        wave = waves.setdefault((envelope, phase), [sp.S.Zero, sp.S.Zero])
+        wave[:] = wave[0] + real, wave[1] + imaginary
+    return sp.Add(
+        *(
+            part * envelope * function
+            for (envelope, phase), (real, imaginary) in waves.items()
+            for total, function in ((tidy(real), sp.cos(phase)), (tidy(imaginary), sp.sin(phase)))
+            for part in sp.Add.make_args(total)
+        )
+    )
+
+
+def _shown(rate: sp.Expr) -> sp.Expr:
+    """A rate; one that stands for a decimal number (rates are made exact to find relations between them) as a decimal again."""
+    long = rate.is_Rational and sp.Integer(rate.q) > 10**12
+    return rate.evalf(DIGITS) if long else rate
 
 
 def _terms(value: ExponentialSum, legs: Legs) -> list[sp.Expr]:

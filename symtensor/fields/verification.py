@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symtensor.expansion import effective_action, perturbative_moments
-from symtensor.fields._equation_input import Equations
+from symtensor.fields.drift_diffusion import DriftDiffusion
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.free import LinearFree, StaticFree
 from symtensor.fields.loop_hierarchy import loop_cumulant
@@ -121,10 +121,10 @@ def _by_legendre(total: DiagramSum) -> dict[int, sp.Expr]:
     return {loops: sp.sympify(series[order]) if order >= 0 else sp.S.Zero for loops, order in orders.items()}
 
 
-def _equations(theory: FieldTheory, valence: int) -> tuple[Equations, Any]:
+def _equations(theory: FieldTheory, valence: int) -> tuple[DriftDiffusion, Any]:
     """The equations and the saddle; about a saddle that is a decimal number, the equations of the deviation from it, expanded."""
     if not any(sp.sympify(value).has(sp.Float) for value in theory.saddle):
-        return Equations(theory.fields, *theory.drift_and_noise()), theory.saddle
+        return DriftDiffusion(theory.fields, *theory.drift_and_noise()), theory.saddle
     assert isinstance(theory.free, LinearFree)
     size, responses = len(theory.fields), theory.responses
     column = sp.Matrix(responses)
@@ -136,7 +136,7 @@ def _equations(theory: FieldTheory, valence: int) -> tuple[Equations, Any]:
     zero = dict.fromkeys(responses, 0)
     strength = sp.hessian(density, list(responses))
     drift = tuple(density.diff(r).subs(zero) for r in responses)
-    return Equations(theory.fields, drift, tuple(tuple(strength.row(i)) for i in range(size))), (0,) * size
+    return DriftDiffusion(theory.fields, drift, tuple(tuple(strength.row(i)) for i in range(size))), (0,) * size
 
 
 def _by_moments(total: DiagramSum) -> dict[int, sp.Expr]:
@@ -153,7 +153,7 @@ def _by_moments(total: DiagramSum) -> dict[int, sp.Expr]:
         legs[group][symbol] = legs[group].get(symbol, 0) + 1
     equations, point = _equations(theory, total.valence)
     series = loop_cumulant(equations.drift, equations, theory.fields, legs, total.loops, point)
-    windows = dict(zip(series.times, total.legs.windows))
+    windows: Any = dict(zip(series.times, total.legs.windows))
     found = {loops: series[loops].subs(windows) for loops in range(total.lowest, total.loops + 1)}
     if len(total.legs.names) == 1 and 0 in found:
         found[0] = sp.S.Zero  # the saddle, which is no diagram

@@ -220,6 +220,8 @@ def test_bad_input_is_named() -> None:
         cumulant(RATIONAL, {"sigma": 1})
     with pytest.raises(TheoryError, match="order in 1/N is -1"):
         two_point(RATIONAL, -1)
+    with pytest.raises(TheoryError, match="order 9 in 1/N has at least"):
+        two_point(RATIONAL, 9)
     with pytest.raises(SourceError, match="no value is given for N"):
         two_point(RATIONAL, 1).at()
     with pytest.raises(SourceError, match="parameters r, u"):

@@ -13,7 +13,7 @@ from symtensor.diagrams import Diagram
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.exponential_sum import ExponentialSum
 from symtensor.fields.hierarchy import MomentHierarchy
-from symtensor.fields.large_n import LangevinSum, MismatchError, VectorTheory, time_correlation, time_response
+from symtensor.fields.large_n import LangevinSum, MismatchError, VectorTheory, cumulant, time_correlation, time_response
 from symtensor.fields.large_n.saddle import MASS, NUMBER
 from symtensor.fields.large_n.time_lines import SHIFT, TimeRules
 from symtensor.fields.time_ordered import TimedLine, integrate_times
@@ -173,6 +173,13 @@ def test_equal_times_are_the_static_theory_diagram_by_diagram(theory: VectorTheo
     assert time_correlation(theory, *fields).verify().orders == 1
 
 
+def test_the_mass_differs_from_the_multiplier_by_a_contact_term() -> None:
+    """<mu rho> = <2 s'(rho) rho> = <lam rho> + 2 T/N, exactly."""
+    dynamic, static = time_correlation(QUARTIC, "mu", "rho"), cumulant(QUARTIC, {"lam": 1, "rho": 1}, 1)
+    contact = [sp.simplify(dynamic.exact(dynamic.equal_time(k)) - static[k]) for k in (0, 1)]
+    assert contact == [2 * QUARTIC.temperature, 0]
+
+
 def test_second_order_at_equal_times() -> None:
     assert time_correlation(RATIONAL, order=2).verify().diagrams == 26
 
@@ -260,6 +267,8 @@ def test_bad_input_is_named() -> None:
         time_correlation(RATIONAL).fluctuation_dissipation()
     with pytest.raises(IndexError, match="order 2"):
         time_correlation(RATIONAL)[2]
+    with pytest.raises(TheoryError, match="order 4 in 1/N has at least"):
+        time_correlation(RATIONAL, order=4)
     assert len(time_correlation(RATIONAL, "x", "rho")) == 0
 
 

@@ -29,15 +29,20 @@ from symtensor.fields.exponential_sum import ExponentialSum
 from symtensor.fields.large_n.component_orders import component_integrals
 from symtensor.fields.large_n.saddle import NUMBER, VectorTheory
 from symtensor.fields.large_n.scaled import ScaledTheory
-from symtensor.fields.large_n.static import model_of
+from symtensor.fields.large_n.static import check_size, model_of
 from symtensor.fields.large_n.time_lines import UNITS, TimeRules
 from symtensor.fields.large_n.time_sum import LangevinSum, LangevinTerm
 
 __all__ = ["time_correlation", "time_response"]
 
+#: more diagrams than this are refused: each takes from a millisecond to a second
+MOST = 1000
+
 
 def time_correlation(theory: VectorTheory, first: str = "x", second: str = "x", order: int = 1) -> LangevinSum:
     """The cumulant <first(t) second(0)>, t > 0, of two of x (component 1), rho = x.x/N and mu, `order` orders beyond the leading.
+
+    Raises: TheoryError for another field, an order that is no natural number, or one with more than 1000 diagrams.
 
     >>> theory = VectorTheory.read("r*rho/2 + u*rho^2/4", values={"r": 1, "u": 2})
     >>> from sympy.abc import t
@@ -74,6 +79,7 @@ def _terms(rules: TimeRules, fields: tuple[str, str], order: int) -> Iterator[La
     legs = {"phi": [n for n, name in zip(names, fields) if name in ("x", "xt")]}
     legs["sigma"] = [n for n in names if n not in legs["phi"]]
     asked = {kind: labels for kind, labels in legs.items() if labels}
+    check_size(model_of(rules.scaled), {name: len(labels) for name, labels in legs.items()}, order, "connected", MOST)
     leading = leading_order(len(legs["phi"]), len(legs["sigma"]), False)
     degree, heats = (sum(UNITS[name][i] for name in fields) for i in (0, 1))
     for level in range(order + 1):

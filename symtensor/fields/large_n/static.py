@@ -12,14 +12,17 @@ an exact function of the saddle times a power of N.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import sympy as sp
 
 from symtensor.diagrams import Diagram, Field, Model, Propagator, Vertex, enumerate_diagrams
 from symtensor.diagrams.dressed import leading_order
+from symtensor.diagrams.weights import dressed_weight_series
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.large_n.saddle import NUMBER, VectorTheory
 from symtensor.fields.large_n.scaled import ScaledTheory
@@ -28,6 +31,8 @@ from symtensor.fields.large_n.terms import LargeNSum, LargeNTerm
 __all__ = ["cumulant", "log_partition", "mean_square", "model_of", "two_point", "vertex_function"]
 
 FIELDS = ("phi", "rho", "lam")
+#: more diagrams than this are refused
+MOST = 20_000
 
 
 def two_point(theory: VectorTheory, order: int = 1) -> LargeNSum:
@@ -55,7 +60,7 @@ def cumulant(theory: VectorTheory, legs: Mapping[str, int], order: int = 1) -> L
     Args:
         legs: numbers of the legs, as ``{"phi": 2, "rho": 1}``; all phi legs have the same component.
 
-    Raises: TheoryError for unknown legs or an order that is no natural number.
+    Raises: TheoryError for unknown legs, an order that is no natural number, or one with more than 20,000 diagrams.
     """
     return _summed(theory, _checked(legs), order, "connected")
 
@@ -87,6 +92,17 @@ def model_of(scaled: ScaledTheory) -> Model:
     fields = (Field("phi", index="N"), Field("sigma", auxiliary=True))
     lines = (Propagator("phi", "phi"), Propagator("sigma", "sigma"))
     return Model("large-n", fields, lines, tuple(vertices), description="N-component phi; sigma: phi.phi/N and its multiplier")
+
+
+def check_size(model: Model, legs: Mapping[str, int], order: int, kind: str, most: int) -> None:
+    """Raises TheoryError, before any search, if the exact sum of weights shows that there are more than `most` diagrams."""
+    amputated: Any = "1pi" if kind == "1pi" else "connected"
+    weights = dressed_weight_series(model, {n: c for n, c in legs.items() if c}, kind=amputated, order=order)
+    least = math.ceil(sum(weights.values(), Fraction(0)))
+    if least > most:
+        raise TheoryError(
+            f"order {order} in 1/N has at least {least} diagrams, more than {most}; ask for a lower order or fewer legs"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +157,7 @@ def _terms(scaled: ScaledTheory, phi: int, auxiliary: list[str], order: int, kin
     if phi % 2:
         return
     model = model_of(scaled)
+    check_size(model, {"phi": phi, "sigma": len(auxiliary)}, order, kind, MOST)
     labels = {"phi": [f"phi{i + 1}" for i in range(phi)], "sigma": [f"{name}{i + 1}" for i, name in enumerate(auxiliary)]}
     rules = _Rules(scaled.theory, scaled, dict(zip(labels["sigma"], auxiliary)))
     legs = {name: given for name, given in labels.items() if given}

@@ -15,11 +15,11 @@ from symtensor.fields._moment_operator import Powers
 from symtensor.fields._scalars import exact
 from symtensor.fields.errors import SourceError
 
-__all__ = ["Equations", "graded", "read_couplings", "read_equations"]
+__all__ = ["DriftDiffusion", "graded", "read_couplings", "read_drift_diffusion"]
 
 
 @dataclass(frozen=True, slots=True)
-class Equations:
+class DriftDiffusion:
     """dx = f dt + G dW in SymPy: the variables, f, and D = G G^T (a matrix or its rows)."""
 
     variables: tuple[sp.Symbol, ...]
@@ -46,12 +46,12 @@ def _symbols(expressions: Iterable[sp.Expr]) -> dict[str, sp.Symbol]:
     return found
 
 
-def read_equations(drift: Any, noise: Any, variables: Any) -> Equations:
+def read_drift_diffusion(drift: Any, noise: Any, variables: Any) -> DriftDiffusion:
     """Check shapes and names; a symbol of an expression stands for the variable of its name, whatever its assumptions.
 
     Raises SourceError for text, for sizes that do not fit, for a variable named twice.
     """
-    if isinstance(noise, Equations):  # the strength D itself, which need not be the square of a known G
+    if isinstance(noise, DriftDiffusion):  # the strength D itself, which need not be the square of a known G
         return noise
     names = [variables] if isinstance(variables, str | sp.Symbol) else list(variables)
     if not names or len(set(map(str, names))) < len(names):
@@ -61,7 +61,7 @@ def read_equations(drift: Any, noise: Any, variables: Any) -> Equations:
     free = _symbols([*force, *itertools.chain(*matrix)])
     found = tuple(free.get(str(n), n if isinstance(n, sp.Symbol) else sp.Symbol(str(n))) for n in names)
     strength = tuple(tuple(sp.expand(sp.Add(*(a * b for a, b in zip(one, other)))) for other in matrix) for one in matrix)
-    return Equations(found, tuple(force), strength)
+    return DriftDiffusion(found, tuple(force), strength)
 
 
 def _components(given: Any, names: Sequence[Any], what: str) -> list[sp.Expr]:
@@ -94,14 +94,14 @@ def _noise_matrix(given: Any, names: Sequence[Any]) -> list[list[sp.Expr]]:
 
 def _expression(value: Any, what: str) -> sp.Expr:
     if isinstance(value, str):
-        raise SourceError(f"the {what} {value!r} is text; read it first (symtensor.fields.reading.read_equations)")
+        raise SourceError(f"the {what} {value!r} is text; read it first (symtensor.fields.reading.read_drift_diffusion)")
     expression = exact(value)
     if not isinstance(expression, sp.Expr) or expression.has(sp.nan, sp.oo, -sp.oo, sp.zoo):
         raise SourceError(f"the {what} {value!r} is no finite expression; give SymPy expressions or numbers")
     return expression
 
 
-def read_couplings(coupling: Any, equations: Equations) -> dict[sp.Symbol, int]:
+def read_couplings(coupling: Any, equations: DriftDiffusion) -> dict[sp.Symbol, int]:
     """{coupling: weight} from a symbol, a mapping, or None.
 
     Raises SourceError for a variable, an unknown symbol, or a weight that is no positive integer.
