@@ -7,6 +7,9 @@
     load      text -> module                                                                         load.py
     check     every function against an oracle that evaluates the input before any pass              check.py, backends/
 
+    front     formulas, arrays, tensors, expectations, recursions -> kernels: `symtensor.compile`     front/, compiled.py
+    keep      a cache on disk; StableHLO that runs elsewhere                                          cache.py, export.py
+
 >>> from codegen import ModuleSpec, generate
 >>> module = generate(ModuleSpec(...))      # doctest: +SKIP
 >>> module.write("out"); module.load().moments(K)    # doctest: +SKIP
@@ -18,23 +21,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .errors import GenerationError, NameClash, ShapeError, UnboundName, UnsupportedNode
+from .errors import (
+    CallError,
+    ConstantRange,
+    DivisionByZero,
+    GenerationError,
+    InputError,
+    NameClash,
+    ShapeError,
+    UnboundName,
+    UnsupportedNode,
+)
 from .spec import ModuleSpec
 
 if TYPE_CHECKING:
+    from .cache import Cache, compilation_cache
     from .check import check_module, lowers
+    from .compiled import Compiled
+    from .front import compile
     from .load import load
     from .module import GeneratedModule, generate
 
 __all__ = [
+    "Cache",
+    "CallError",
+    "Compiled",
+    "ConstantRange",
+    "DivisionByZero",
     "GeneratedModule",
     "GenerationError",
+    "InputError",
     "ModuleSpec",
     "NameClash",
     "ShapeError",
     "UnboundName",
     "UnsupportedNode",
     "check_module",
+    "compilation_cache",
+    "compile",
     "generate",
     "load",
     "lowers",
@@ -42,6 +66,7 @@ __all__ = [
 
 _LAZY = {
     "GeneratedModule": "module", "generate": "module", "load": "load", "check_module": "check", "lowers": "check",
+    "Cache": "cache", "compilation_cache": "cache", "Compiled": "compiled", "compile": "front",
 }  # fmt: skip
 
 

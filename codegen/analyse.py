@@ -11,11 +11,16 @@ of the offending argument.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import sympy as sp
 
 from symtensor.derivation.kernels import (
     Argument,
+    ArrayKernel,
+    BatchKernel,
     CompositeKernel,
+    ExpectationKernel,
+    FixedPointKernel,
     Kernel,
     MomentKernel,
     OdeKernel,
@@ -26,22 +31,19 @@ from symtensor.derivation.kernels import (
 from symtensor.tensor import IndexClashError
 
 from .errors import GenerationError, NameClash, ShapeError, UnboundName
-from .names import GENERATED, check_identifier, class_name
+from .names import GENERATED, check_identifier
+from .signature import LAW_OUTPUTS, LoopKernel, Signature, arguments_of, inner_of, signature_of, signatures, size_of, step_of
 from .spec import ModuleSpec
+from .strict import check_expressions
 
-__all__ = ["Signature", "analyse", "signatures"]
+__all__ = ["KERNEL_KINDS", "Signature", "analyse", "signatures"]
 
 #: parameters that loops add to those of their step
-_LOOP_PARAMETERS = {ScanKernel: ("depth",), OdeKernel: ("ts", "rtol", "atol", "max_steps", "success", "steps")}
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """Arguments and outputs of an emitted function; one output is an array, several are a named tuple `record`."""
-
-    arguments: tuple[Argument, ...]
-    outputs: tuple[Argument, ...]
-    record: str | None
+_LOOP_PARAMETERS = {
+    ScanKernel: ("depth",),
+    OdeKernel: ("ts", "rtol", "atol", "max_steps", "success", "steps"),
+    FixedPointKernel: ("tol", "max_steps", "converged", "steps"),
+}
 
 
 def analyse(spec: ModuleSpec) -> dict[str, Signature]:
@@ -70,21 +72,15 @@ def analyse(spec: ModuleSpec) -> dict[str, Signature]:
         check_identifier(kernel.name, "kernel")
         if kernel.name in found:
             raise NameClash(f"two kernels are called {kernel.name!r}")
-        _unique((*_arguments(kernel, earlier), *map(Argument, _LOOP_PARAMETERS.get(type(kernel), ()))), kernel.name)
+        _unique((*arguments_of(kernel, earlier), *map(Argument, _LOOP_PARAMETERS.get(type(kernel), ()))), kernel.name)
         _CHECKS[type(kernel)](kernel, found, earlier)
-        signature = _signature(kernel, earlier)
+        signature = signature_of(kernel, earlier)
         taken = GENERATED | records | {other.name for other in spec.kernels}
-        if signature.record in taken:
+        if signature.record in taken and not isinstance(kernel, BatchKernel):
             raise NameClash(f"{kernel.name}: its result is called {signature.record}, which is taken; rename the kernel")
         records |= {signature.record} - {None}
         found[kernel.name], earlier[kernel.name] = signature, kernel
     return found
-
-
-def signatures(spec: ModuleSpec) -> dict[str, Signature]:
-    """Signatures without the checks, for a specification that was analysed."""
-    earlier = {kernel.name: kernel for kernel in spec.kernels}
-    return {kernel.name: _signature(kernel, earlier) for kernel in spec.kernels}
 
 
 def _unique(arguments: Iterable[Argument], where: str) -> None:
@@ -96,71 +92,17 @@ def _unique(arguments: Iterable[Argument], where: str) -> None:
         seen.add(argument.name)
 
 
-def _signature(kernel: Kernel, earlier: Mapping[str, Kernel]) -> Signature:
-    outputs = _outputs(kernel, earlier)
-    single = len(outputs) == 1 and isinstance(kernel, ScalarKernel | TensorKernel)
-    return Signature(_arguments(kernel, earlier), outputs, None if single else class_name(kernel.name))
-
-
-def _arguments(kernel: Kernel, earlier: Mapping[str, Kernel]) -> tuple[Argument, ...]:
-    match kernel:
-        case MomentKernel():
-            return (Argument("K", ("P", "P"), "covariance"),)
-        case ScanKernel() | OdeKernel():
-            name = kernel.step if isinstance(kernel, ScanKernel) else kernel.rhs
-            return _step(kernel, name, earlier).arguments
-    return kernel.arguments
-
-
-def _outputs(kernel: Kernel, earlier: Mapping[str, Kernel]) -> tuple[Argument, ...]:
-    match kernel:
-        case ScalarKernel():
-            return tuple(Argument(name) for name, _ in kernel.outputs)
-        case TensorKernel():
-            return (Argument(kernel.name, tuple(_size(axis.dimension) for axis in kernel.axes)),)
-        case MomentKernel():
-            return tuple(Argument(f"m{i}{j}", ("P", "P")) for i, j in kernel.orders)
-        case CompositeKernel():
-            return kernel.returns
-        case ScanKernel():
-            step = _step(kernel, kernel.step, earlier)
-            carried = {returned for _, returned in kernel.carry}
-            rest = [value for value in step.returns if value.name not in carried]
-            return tuple(
-                Argument(value.name, ("depth + 1", *value.shape), value.meaning) for value in [*_states(kernel, step), *rest]
-            )
-    step = _step(kernel, kernel.rhs, earlier)
-    states = tuple(Argument(value.name, ("T", *value.shape), value.meaning) for value in _states(kernel, step))
-    return (*states, Argument("success"), Argument("steps"))
-
-
-def _states(kernel: ScanKernel | OdeKernel, step: CompositeKernel) -> list[Argument]:
-    by_name = {argument.name: argument for argument in step.arguments}
-    return [by_name[state] for state, _ in kernel.carry]
-
-
-def _size(dimension: object) -> str | int:
-    return dimension if isinstance(dimension, int) else str(dimension)
-
-
-def _step(kernel: ScanKernel | OdeKernel, name: str, earlier: Mapping[str, Kernel]) -> CompositeKernel:
-    step = earlier.get(name)
-    if not isinstance(step, CompositeKernel):
-        what = "is not a composite kernel" if step else f"is not among the earlier kernels {', '.join(earlier) or 'none'}"
-        raise UnboundName(f"{kernel.name}: its step {name!r} {what}")
-    return step
-
-
 # -- checks per kind ---------------------------------------------------------------------------------------------------
 
 
 def _check_scalar(kernel: ScalarKernel, found: Mapping[str, Signature], earlier: Mapping[str, Kernel]) -> None:
     if not kernel.outputs:
         raise GenerationError(f"{kernel.name}: a scalar kernel needs at least one output")
-    _unique((*kernel.arguments, *(Argument(name) for name, _ in kernel.outputs)), kernel.name)
+    _unique((Argument(name) for name, _ in kernel.outputs), kernel.name)
     for argument in kernel.arguments:
         if argument.shape != ():
             raise ShapeError(f"{kernel.name}: argument {argument.name} has shape {argument.shape}; scalar kernels take scalars")
+    check_expressions({f"{kernel.name}.{name}": sp.sympify(expr) for name, expr in kernel.outputs})
 
 
 def _check_tensor(kernel: TensorKernel, found: Mapping[str, Signature], earlier: Mapping[str, Kernel]) -> None:
@@ -174,9 +116,11 @@ def _check_tensor(kernel: TensorKernel, found: Mapping[str, Signature], earlier:
         argument = by_name.get(array.name)
         if argument is None:
             raise UnboundName(f"{kernel.name}: tensor {array.name!r} is not an argument; arguments: {', '.join(by_name)}")
-        shape = tuple(_size(dimension) for dimension in array.dimensions)
+        shape = tuple(size_of(dimension) for dimension in array.dimensions)
         if argument.shape != shape:
             raise ShapeError(f"{kernel.name}: argument {array.name} has shape {argument.shape}, its tensor has {shape}")
+    coefficients = {term.coefficient: None for term in kernel.expression.terms}
+    check_expressions({f"{kernel.name}, coefficient {each}": each for each in coefficients})
     sizes = {size for argument in kernel.arguments for size in argument.shape if isinstance(size, str)}
     for term in kernel.expression.terms:
         for symbol in sorted(term.coefficient.free_symbols, key=str):
@@ -208,13 +152,13 @@ def _check_composite(kernel: CompositeKernel, found: Mapping[str, Signature], ea
             raise GenerationError(f"{kernel.name}: {call.kernel} takes ({wanted}), got ({', '.join(call.arguments)})")
         for given, wanted in zip(call.arguments, signature.arguments):
             shape = _shape_of(given, values, kernel.name)
-            if shape != wanted.shape and not isinstance(earlier[call.kernel], ScalarKernel):
+            if shape != wanted.shape and not isinstance(earlier[call.kernel], ScalarKernel | ExpectationKernel):
                 raise ShapeError(f"{kernel.name}: {given} has shape {shape}, {call.kernel} wants {wanted.shape} for {wanted.name}")
         for target in call.targets:
             check_identifier(target, f"{kernel.name}: local")
             if target in values:
                 raise NameClash(f"{kernel.name}: {target!r} is assigned twice")
-        if isinstance(earlier[call.kernel], ScalarKernel):
+        if isinstance(earlier[call.kernel], ScalarKernel | ExpectationKernel):
             signature = _elementwise(signature, [_shape_of(name, values, kernel.name) for name in call.arguments])
         values.update(_bound(call.targets, signature, call.kernel, kernel.name))
     for value in kernel.returns:
@@ -223,6 +167,8 @@ def _check_composite(kernel: CompositeKernel, found: Mapping[str, Signature], ea
         if shape != value.shape:
             raise ShapeError(f"{kernel.name}: returned {value.name} is declared {value.shape}, it has shape {shape}")
     _unique(kernel.returns, kernel.name)
+    if kernel.single and len(kernel.returns) != 1:
+        raise GenerationError(f"{kernel.name}: {len(kernel.returns)} values are returned, single wants one")
 
 
 def _elementwise(signature: Signature, shapes: list[tuple]) -> Signature:
@@ -256,8 +202,8 @@ def _bound(targets: tuple[str, ...], signature: Signature, called: str, where: s
     return dict(zip(targets, (output.shape for output in signature.outputs)))
 
 
-def _check_loop(kernel: ScanKernel | OdeKernel, found: Mapping[str, Signature], earlier: Mapping[str, Kernel]) -> None:
-    step = _step(kernel, kernel.step if isinstance(kernel, ScanKernel) else kernel.rhs, earlier)
+def _check_loop(kernel: LoopKernel, found: Mapping[str, Signature], earlier: Mapping[str, Kernel]) -> None:
+    step = step_of(kernel, earlier)
     arguments = {argument.name: argument for argument in step.arguments}
     returns = {value.name: value for value in step.returns}
     if not kernel.carry or len(dict(kernel.carry)) < len(kernel.carry):
@@ -271,7 +217,74 @@ def _check_loop(kernel: ScanKernel | OdeKernel, found: Mapping[str, Signature], 
             raise ShapeError(
                 f"{kernel.name}: state {state} has shape {arguments[state].shape}, {returned} has {returns[returned].shape}"
             )
-    _unique(_outputs(kernel, earlier), kernel.name)
+    _unique(signature_of(kernel, earlier).outputs, kernel.name)
+
+
+def _check_time(kernel: OdeKernel, found: Mapping[str, Signature], earlier: Mapping[str, Kernel]) -> None:
+    shapes = {argument.name: argument.shape for argument in step_of(kernel, earlier).arguments}
+    if kernel.time and (shapes.get(kernel.time) != () or kernel.time in dict(kernel.carry)):
+        raise UnboundName(f"{kernel.name}: time {kernel.time!r} is no scalar argument of {kernel.rhs}, or is a state")
+    _check_loop(kernel, found, earlier)
+
+
+def _check_array(kernel: ArrayKernel, found: Mapping[str, Signature], earlier: Mapping[str, Kernel]) -> None:
+    step = _scalar_kernel(kernel.name, kernel.step, earlier)
+    shapes = {argument.name: argument.shape for argument in kernel.arguments}
+    if len(kernel.inputs) != len(step.arguments):
+        count = f"{len(step.arguments)} arguments, got {len(kernel.inputs)} components"
+        raise GenerationError(f"{kernel.name}: {step.name} takes {count}")
+    for part in kernel.inputs:
+        shape = shapes.get(part.argument)
+        if shape is None:
+            raise UnboundName(f"{kernel.name}: component of {part.argument!r}, which is no argument; there are {', '.join(shapes)}")
+        if len(part.place) != len(shape) or not all(isinstance(n, int) and 0 <= i < n for i, n in zip(part.place, shape)):
+            raise ShapeError(f"{kernel.name}: component {part.place} of {part.argument}, which has shape {shape}")
+    known = {name for name, _ in step.outputs}
+    for output in kernel.outputs:
+        count = (2 if output.is_complex else 1) * int(sp.prod(output.shape))
+        if count == 0 or len(output.entries) != count:
+            entries = f"{len(output.entries)} entries, needs {count}"
+            raise ShapeError(f"{kernel.name}: {output.name} of shape {output.shape} has {entries}")
+        for entry in output.entries:
+            if isinstance(entry, str) and entry not in known:
+                raise UnboundName(f"{kernel.name}: entry {entry!r} of {output.name} is no output of {step.name}")
+    _unique((Argument(output.name) for output in kernel.outputs), kernel.name)
+
+
+def _check_expectation(kernel: ExpectationKernel, found: Mapping[str, Signature], earlier: Mapping[str, Kernel]) -> None:
+    integrand = _scalar_kernel(kernel.name, kernel.integrand, earlier)
+    law = _scalar_kernel(kernel.name, kernel.law, earlier)
+    wanted = LAW_OUTPUTS.get(len(kernel.variables))
+    if wanted is None or tuple(name for name, _ in law.outputs) != wanted:
+        raise GenerationError(f"{kernel.name}: 1 or 2 variables, and a law with outputs {LAW_OUTPUTS[1]} or {LAW_OUTPUTS[2]}")
+    if len(integrand.outputs) > len(kernel.variables):
+        raise GenerationError(f"{kernel.name}: {integrand.name} has {len(integrand.outputs)} outputs; it is to be one function")
+    provided = {argument.name for argument in kernel.arguments}
+    for name in [argument.name for argument in integrand.arguments if argument.name not in kernel.variables] + [
+        argument.name for argument in law.arguments
+    ]:
+        if name not in provided:
+            raise UnboundName(f"{kernel.name}: {name!r} is neither a Gaussian variable nor an argument")
+    for argument in kernel.arguments:
+        if argument.shape != ():
+            raise ShapeError(f"{kernel.name}: argument {argument.name} has shape {argument.shape}; an expectation takes scalars")
+
+
+def _scalar_kernel(where: str, name: str, earlier: Mapping[str, Kernel]) -> ScalarKernel:
+    step = earlier.get(name)
+    if not isinstance(step, ScalarKernel):
+        raise UnboundName(f"{where}: {name!r} is no scalar kernel among the earlier kernels {', '.join(earlier) or 'none'}")
+    return step
+
+
+def _check_batch(kernel: BatchKernel, found: Mapping[str, Signature], earlier: Mapping[str, Kernel]) -> None:
+    inner = inner_of(kernel, earlier)
+    if isinstance(inner, BatchKernel | FixedPointKernel):
+        raise GenerationError(f"{kernel.name}: {inner.name} is a {type(inner).__name__}; its arguments have batch axes already")
+    names = {argument.name for argument in found[inner.name].arguments}
+    if not kernel.batched or not set(kernel.batched) <= names or len(set(kernel.batched)) < len(kernel.batched):
+        there = ", ".join(sorted(names))
+        raise UnboundName(f"{kernel.name}: batched {kernel.batched} are not arguments of {inner.name} ({there}), each once")
 
 
 _CHECKS = {
@@ -280,5 +293,12 @@ _CHECKS = {
     MomentKernel: _check_moments,
     CompositeKernel: _check_composite,
     ScanKernel: _check_loop,
-    OdeKernel: _check_loop,
+    OdeKernel: _check_time,
+    FixedPointKernel: _check_loop,
+    ArrayKernel: _check_array,
+    ExpectationKernel: _check_expectation,
+    BatchKernel: _check_batch,
 }
+
+#: every kind of kernel
+KERNEL_KINDS: tuple[type, ...] = tuple(_CHECKS)

@@ -1,4 +1,4 @@
-"""Errors of the generator: every one is raised while generating, never by the emitted module."""
+"""Errors of the generator: all but `CallError` are raised while generating, none by the emitted module."""
 
 from __future__ import annotations
 
@@ -21,6 +21,22 @@ class UnboundName(GenerationError):
 
 class ShapeError(GenerationError):
     """Shapes of an argument and of what it stands for do not agree."""
+
+
+class ConstantRange(GenerationError):
+    """A constant that the floating type cannot hold: it would become infinite, or zero."""
+
+
+class DivisionByZero(GenerationError):
+    """A denominator, or the argument of a logarithm, that is zero whatever its symbols are."""
+
+
+class InputError(GenerationError):
+    """`symtensor.compile` was given something it cannot read; the text names it and says what can be read."""
+
+
+class CallError(GenerationError):
+    """A compiled function was called with arguments that do not fit its signature; raised before it runs."""
 
 
 class ShadowedError(ImportError):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
-__all__ = ["Graph", "Node", "postorder", "rebuild"]
+__all__ = ["Graph", "Node", "count_uses", "postorder", "rebuild"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class Graph:
     def node(self, op: str, args: Iterable[Node] = (), value: object = None) -> Node:
         """The node with this operation, arguments and value."""
         operands = tuple(args)
-        key = (op, tuple(operand.index for operand in operands), value)
+        key = (op, tuple([operand.index for operand in operands]), value)
         found = self._table.get(key)
         if found is None:
             found = self._table[key] = Node(len(self._table), op, operands, value)
@@ -48,7 +48,7 @@ class Graph:
 
     def const(self, value: sp.Expr | int) -> Node:
         """An exact number."""
-        return self.node("const", (), sp.sympify(value))
+        return self.node("const", (), value if isinstance(value, sp.Basic) else sp.sympify(value))
 
     def var(self, name: str) -> Node:
         """An argument."""
@@ -77,17 +77,28 @@ def postorder(roots: Iterable[Node]) -> list[Node]:
     """All nodes below the roots, arguments before their users, each once; without recursion."""
     done: dict[int, Node] = {}
     for root in roots:
-        stack = [(root, False)]
+        stack = [root]
         while stack:
-            node, expanded = stack.pop()
-            if node.index in done:
-                continue
-            if expanded:
-                done[node.index] = node
+            node = stack[-1]
+            pending = [argument for argument in node.args if argument.index not in done] if node.index not in done else ()
+            if pending:
+                stack.extend(pending[::-1])
             else:
-                stack.append((node, True))
-                stack.extend((argument, False) for argument in reversed(node.args))
+                done.setdefault(node.index, node)
+                stack.pop()
     return list(done.values())
+
+
+def count_uses(nodes: Iterable[Node], roots: Iterable[Node]) -> dict[int, int]:
+    """Node index -> how often it is an argument or a root; `nodes` are all nodes below the roots."""
+    uses: dict[int, int] = {}
+    for node in nodes:
+        uses.setdefault(node.index, 0)
+        for argument in node.args:
+            uses[argument.index] = uses.get(argument.index, 0) + 1
+    for root in roots:
+        uses[root.index] = uses.get(root.index, 0) + 1
+    return uses
 
 
 def rebuild(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from symtensor.derivation.kernels import Argument
 from symtensor.numerics.rules import Rule
 
 from .graph import Node
 from .passes.cse import Schedule
+from .passes.tape import Tape
 
 __all__ = [
     "Call",
@@ -21,20 +23,50 @@ __all__ = [
     "Operand",
     "Product",
     "ScalarFunction",
+    "StageCall",
     "Summand",
+    "TapeFunction",
+    "TemplateFunction",
     "TensorFunction",
 ]
 
 
 @dataclass(frozen=True, slots=True)
+class StageCall:
+    """`targets = function(*parameters)`, evaluated once; the function returns `plan.results`."""
+
+    function: str
+    parameters: tuple[str, ...]
+    plan: Schedule
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """Elementwise expressions: `outputs[k] = plan.results[k]`."""
+    """Elementwise expressions: the stages in order, then `outputs[k] = plan.results[k]`.
+
+    `roots` are the optimised outputs before they were divided into stages.
+    """
 
     name: str
     arguments: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
     plan: Schedule
     title: str = ""
+    stages: tuple[StageCall, ...] = ()
+    roots: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TapeFunction:
+    """Elementwise expressions run as a tape; `outputs[k]` is result k of it."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    tape: Tape
+    title: str = ""
+    roots: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +87,18 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """`local = einsum(letters[0],letters[1]->output, *operands)`: one pairwise step (or one operand summed)."""
+    """`local = einsum(letters[0],letters[1]->output, *operands)`: one pairwise step (or one operand summed).
+
+    `pairs` are pairs of letters in which the operands that have them are symmetric; at least one is summed over.
+    `extents` are the dimensions of the letters, names or numbers.
+    """
 
     local: str
     operands: tuple[str, ...]
     letters: tuple[str, ...]
     output: str
+    pairs: tuple[str, ...] = ()
+    extents: tuple[tuple[str, str | int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +183,10 @@ class CompositeFunction:
 
 @dataclass(frozen=True, slots=True)
 class LoopFunction:
-    """A scan over depth or an integration: the step, its state (argument, returned name) and what else it records."""
+    """A scan over depth or an integration: the step, its state (argument, returned name) and what else it records.
+
+    `passed` are the names that the step is called with: the arguments, and the time `time` if the step depends on it.
+    """
 
     name: str
     kind: Literal["scan", "ode"]
@@ -155,6 +196,29 @@ class LoopFunction:
     records: tuple[str, ...]
     outputs: tuple[Argument, ...]
     title: str = ""
+    passed: tuple[str, ...] = ()
+    time: str = ""
 
 
-Function: TypeAlias = "ScalarFunction | TensorFunction | MomentFunction | CompositeFunction | LoopFunction"
+@dataclass(frozen=True, slots=True)
+class TemplateFunction:
+    """A function with a template of its own, filled with `values`; `parameters` and `documented` come after the arguments.
+
+    `needs` lists what the text refers to: lax, partial, Callable, NamedTuple (it defines its record), and the shared
+    helpers: floats (the cast), safe (_sqrt, _ratio), stacked.
+    """
+
+    name: str
+    template: str
+    arguments: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    values: Mapping[str, Any]
+    needs: frozenset[str] = frozenset()
+    parameters: tuple[str, ...] = ()
+    documented: tuple[Argument, ...] = ()
+    title: str = ""
+
+
+Function: TypeAlias = (
+    "ScalarFunction | TapeFunction | TensorFunction | MomentFunction | CompositeFunction | LoopFunction | TemplateFunction"
+)

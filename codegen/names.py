@@ -5,11 +5,12 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from .errors import NameClash
 
-__all__ = ["GENERATED", "check_identifier", "class_name", "docstring_text", "fresh_names"]
+__all__ = ["GENERATED", "check_identifier", "class_name", "docstring_text", "fresh_names", "identifier"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 
@@ -40,6 +41,34 @@ def check_identifier(name: object, what: str, *, reserved: bool = True) -> str:
         kind = "a Python keyword" if keyword.iskeyword(name) else "used by Python or by the emitted module itself"
         raise NameClash(f"{what} {name!r} is {kind}; choose another name, for example {name + '_value'!r}")
     return name
+
+
+def identifier(text: str) -> str:
+    r"""A name for generated code made from the name of a symbol, which may be LaTeX, Unicode or a Python keyword.
+
+    Greek letters are spelled out, other letters that are not ASCII become their code point: a Cyrillic letter that looks
+    like a Latin one does not become it. Two symbols may get one name; whoever uses this checks that.
+
+    >>> [identifier(text) for text in ("\\alpha_{1}", "x'", "lambda", "\u03c6", "\u0445", "2b", "x\u2081")]
+    ['alpha_1', 'x_prime', 'lambda_', 'phi', 'u0445', 'v2b', 'x1']
+    """
+    spelled = "".join(map(_spelled, text.replace("'", "_prime")))
+    clean = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", spelled.replace("\\", "").replace("}", ""))).strip("_")
+    name = clean if clean[:1].isalpha() else f"v{clean}"
+    return f"{name}_" if name in _RESERVED else name
+
+
+def _spelled(character: str) -> str:
+    if character.isascii():
+        return character
+    words = unicodedata.name(character, "").split()
+    if words[:1] == ["GREEK"] and words[2:3] == ["LETTER"] and len(words) == 4:
+        letter = words[3].replace("LAMDA", "LAMBDA")  # Unicode's own spelling
+        return letter.capitalize() if words[1] == "CAPITAL" else letter.lower()
+    plain = unicodedata.normalize("NFKC", character)
+    if plain.isdecimal() and plain.isascii():
+        return plain
+    return f"u{ord(character):04x}"
 
 
 def class_name(kernel: str) -> str:

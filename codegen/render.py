@@ -14,15 +14,31 @@ import jinja2
 from symtensor.derivation.kernels import Argument
 
 from .analyse import Signature
-from .ir import CompositeFunction, Function, LoopFunction, MomentFunction, ScalarFunction, TensorFunction
+from .ir import (
+    CompositeFunction,
+    Function,
+    LoopFunction,
+    MomentFunction,
+    ScalarFunction,
+    TapeFunction,
+    TemplateFunction,
+    TensorFunction,
+)
 from .names import class_name, docstring_text
 from .printers.bodies import composite_body, moment_values, scalar_body, tensor_body
 from .printers.jax import IMPORTS, helpers
 from .printers.layout import WIDTH, assignment, call_lines, tuple_text
+from .printers.tape import operation_lines, tape_body, tape_lines
 from .reference_text import ReferencePoint, reference_lines
 from .spec import ModuleSpec
 
 __all__ = ["render"]
+
+
+#: multiplications per entry moved from which packing symmetric pairs pays
+_PACKED_WORK = 30
+#: points below which stages are not kept apart: the conditional would cost more
+_SMALL_BATCH = 256
 
 
 @lru_cache(maxsize=1)
@@ -50,18 +66,20 @@ def render(
     """The source of the module. The same input gives the same bytes: no dates, versions, paths or hashes."""
     used: set[str] = set()
     blocks = [_function(function, signatures[function.name], formulas.get(function.name, ""), used) for function in functions]
+    tapes = [function.tape for function in functions if isinstance(function, TapeFunction)]
+    operations = operation_lines(tapes, used) if tapes else []
     reference = ""
     if points:
         reference = _template(
             "reference.jinja",
             {"points": reference_lines(points), "tolerance": dict(tolerance), "functions": sorted({p.kernel for p in points})},
         )
-    shared = _template("shared.jinja", {"uses": _uses(functions), "helpers": helpers(used)})
+    shared = _template("shared.jinja", {"uses": {**_uses(functions), "tape": operations}, "helpers": helpers(used)})
     source = _template(
         "module.py.jinja",
         {
             "head": _head(spec, functions, signatures),
-            "imports": _imports(functions, used, bool(points)),
+            "imports": _imports(functions, signatures, used, bool(points)),
             "shared": shared.strip(),
             "blocks": [block.strip() for block in blocks],
             "reference": reference.strip(),
@@ -79,28 +97,38 @@ def _tidy(source: str) -> str:
 # -- what a module imports and defines ----------------------------------------------------------------------------------
 
 
-def _uses(functions: Iterable[Function]) -> dict[str, bool]:
+def _uses(functions: Iterable[Function]) -> dict[str, Any]:
     functions = tuple(functions)
     quadrature = any(isinstance(f, MomentFunction) and f.method in ("inside", "hermite") for f in functions)
     return {
-        "floats": any(isinstance(f, MomentFunction | LoopFunction) for f in functions),
+        "floats": any(isinstance(f, MomentFunction | LoopFunction | TapeFunction) or _needs(f, "floats") for f in functions),
+        "once": _SMALL_BATCH if any(map(_staged, functions)) else 0,
         "broadcast": any(isinstance(f, TensorFunction) and f.spreads for f in functions),
-        "safe": quadrature,
+        "packed": _PACKED_WORK if any(map(_packed, functions)) else 0,
+        "safe": quadrature or any(_needs(f, "safe") for f in functions),
+        "stacked": any(_needs(f, "stacked") for f in functions),
     }
 
 
-def _imports(functions: tuple[Function, ...], used: set[str], checked: bool) -> list[str]:
+def _imports(
+    functions: tuple[Function, ...], signatures: Mapping[str, Signature], used: set[str], checked: bool
+) -> list[str]:
     quadrature = [f for f in functions if isinstance(f, MomentFunction) and f.method in ("inside", "hermite")]
     loops = [f for f in functions if isinstance(f, LoopFunction)]
     contractions = any(isinstance(f, TensorFunction) and f.contractions for f in functions)
-    records = any(not isinstance(f, ScalarFunction | TensorFunction) or _several(f) for f in functions)
-    partial = bool(loops or quadrature)
-    wants_any = quadrature or checked or any(f.kind == "ode" for f in loops)
+    templated = {need for f in functions if isinstance(f, TemplateFunction) for need in f.needs}
+    tapes, staged = any(isinstance(f, TapeFunction) for f in functions), any(map(_staged, functions))
+    plain = ScalarFunction | TensorFunction | TemplateFunction
+    records = "NamedTuple" in templated or any(
+        _several(f) or (not isinstance(f, plain) and signatures[f.name].record is not None) for f in functions
+    )
+    partial = bool(loops or quadrature or tapes) or "partial" in templated or any(map(_packed, functions))
+    wants_any = quadrature or checked or staged or any(f.kind == "ode" for f in loops) or templated & {"stacked", "Callable"}
     names = [name for name, wanted in (("Any", wants_any), ("NamedTuple", records or checked)) if wanted]
-    jax_names = ["Array", "lax"] if quadrature or contractions or loops else ["Array"]
+    jax_names = ["Array", "lax"] if quadrature or contractions or loops or tapes or staged or "lax" in templated else ["Array"]
     special = sorted(IMPORTS[name] for name in used if name in IMPORTS)
     standard = [
-        *(["from collections.abc import Callable"] if quadrature else []),
+        *(["from collections.abc import Callable"] if quadrature or tapes or staged or "Callable" in templated else []),
         *(["from functools import partial"] if partial else []),
         *(["from math import comb"] if any(f.method == "hermite" for f in quadrature) else []),
         *([f"from typing import {', '.join(names)}"] if names else []),
@@ -115,8 +143,20 @@ def _imports(functions: tuple[Function, ...], used: set[str], checked: bool) -> 
     return [*standard, *([""] if standard else []), *third_party]
 
 
+def _needs(function: Function, what: str) -> bool:
+    return isinstance(function, TemplateFunction) and what in function.needs
+
+
 def _several(function: Function) -> bool:
-    return isinstance(function, ScalarFunction) and len(function.outputs) > 1
+    return isinstance(function, ScalarFunction | TapeFunction) and len(function.outputs) > 1
+
+
+def _packed(function: Function) -> bool:
+    return isinstance(function, TensorFunction) and any(step.pairs for step in function.contractions)
+
+
+def _staged(function: Function) -> bool:
+    return isinstance(function, ScalarFunction) and bool(function.stages)
 
 
 # -- docstrings --------------------------------------------------------------------------------------------------------
@@ -189,7 +229,8 @@ def _table(arguments: Iterable[Argument], indent: str) -> list[str]:
 
 def _function(function: Function, signature: Signature, formula: str, used: set[str]) -> str:
     title = function.title or _TITLES[type(function)]
-    arguments = (*signature.arguments, *_LOOP_ARGUMENTS.get(getattr(function, "kind", ""), ()))
+    extra = function.documented if isinstance(function, TemplateFunction) else ()
+    arguments = (*signature.arguments, *_LOOP_ARGUMENTS.get(getattr(function, "kind", ""), extra))
     doc = _doc(title, formula, arguments, signature.outputs, signature.record)
     common = {
         "name": function.name,
@@ -202,6 +243,8 @@ def _function(function: Function, signature: Signature, formula: str, used: set[
     match function:
         case ScalarFunction():
             body, results = scalar_body(function, used)
+        case TapeFunction():
+            body, results = tape_body(function, signature.record), None
         case TensorFunction():
             body, results = tensor_body(function, used)
         case CompositeFunction():
@@ -210,9 +253,17 @@ def _function(function: Function, signature: Signature, formula: str, used: set[
             return _template("moments.jinja", {**common, **moment_values(function, used)})
         case LoopFunction():
             return _template("loop.jinja", {**common, **_loop_values(function)})
+        case TemplateFunction():
+            return _template(function.template, {**common, **function.values})
     if results is not None:
         body = [*body, *_return(results, signature.record)]
-    return _template("function.jinja", {**common, "body": body})
+    text = _template("function.jinja", {**common, "body": body})
+    return _tape_text(function) + text if isinstance(function, TapeFunction) else text
+
+
+def _tape_text(function: TapeFunction) -> str:
+    program = "\n".join(tape_lines(function.tape))
+    return f'#: operation, target register, source registers, #number\n_{function.name}_tape = """\\\n{program}"""\n\n\n'
 
 
 def _return(results: list[tuple[str, str]], record: str | None) -> list[str]:
@@ -229,6 +280,8 @@ def _definition(function: Function, signature: Signature) -> list[str]:
         parameters += ["z: Array | None = None", "w: Array | None = None"]
     if isinstance(function, LoopFunction):
         parameters += _LOOP_PARAMETERS[function.kind]
+    if isinstance(function, TemplateFunction):
+        parameters += function.parameters
     return call_lines(f"def {function.name}(", parameters, f") -> {signature.record or 'Array'}:")
 
 
@@ -248,10 +301,12 @@ _LOOP_ARGUMENTS = {
 }
 _TITLES = {
     ScalarFunction: "Elementwise.",
+    TapeFunction: "Elementwise, by a tape of instructions.",
     TensorFunction: "Sum of products of arrays.",
     CompositeFunction: "Several functions in sequence.",
     MomentFunction: "Weak Gaussian moments of the activation.",
     LoopFunction: "Iteration over depth.",
+    TemplateFunction: "Assembled from other functions.",
 }
 
 
@@ -262,6 +317,7 @@ def _loop_values(function: LoopFunction) -> dict[str, Any]:
         "kind": function.kind,
         "step": function.step,
         "arguments": ", ".join(arguments),
+        "call": ", ".join("_t" if name == function.time else name for name in function.passed or arguments),
         "cast": f"{', '.join(arguments)}{',' if len(arguments) == 1 else ''}",
         "states": ", ".join(states),
         "unpacked": f"{', '.join(states)}{',' if len(states) == 1 else ''}",

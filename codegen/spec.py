@@ -35,6 +35,11 @@ class ModuleSpec:
         trapezoid, else hermite.
     reference_points
         Whether the module embeds reference values (30 digits) for its self-check.
+    budget
+        Operations of a scalar kernel, counted once per output that needs them, up to which it is straight-line code;
+        beyond, it is an instruction tape (see `codegen.passes.tape`).
+    staging
+        Whether functions that several outputs share are evaluated in a stage before (see `codegen.passes.stages`).
     """
 
     name: str
@@ -46,3 +51,5 @@ class ModuleSpec:
     rule: Rule = Rule("closed")
     derivatives: Literal["auto", "inside", "hermite"] = "auto"
     reference_points: bool = True
+    budget: int = 6000
+    staging: bool = True

@@ -32,6 +32,7 @@ USAGE = """usage: symtensor run NAME [options]         derive, generate, evaluat
        symtensor diagrams MODEL [options]   enumerate Feynman diagrams: count, list, draw, verify
        symtensor diagrams --help            models, classes, filters, model files, examples
        symtensor verify DATA.csv --claim F  measured norms against a claimed stochastic bound: a verdict with its limits
+       symtensor cache info|verify|clear|path   the generated modules that are kept on disk
        symtensor --version
 """
 
@@ -147,7 +148,12 @@ def _dispatch(arguments: list[str]) -> int:
 
         prepare_jax()
         return fields(rest)
-    raise UsageError(f"unknown command {command!r}; there are: run, derivations, fields, diagrams, verify, --version, --help")
+    if command == "cache":
+        from symtensor.cache_command import main as cache
+
+        return cache(rest)
+    commands = "run, derivations, fields, diagrams, verify, cache, --version, --help"
+    raise UsageError(f"unknown command {command!r}; there are: {commands}")
 
 
 def _list(rest: list[str]) -> int:

@@ -7,7 +7,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symtensor.parsing import FUNCTIONS, ExpressionSyntaxError, parse_expression
+from symtensor.parsing import CONSTANTS, FUNCTIONS, ExpressionSyntaxError, name_problem, parse_expression
 
 x, y = sp.Symbol("x", real=True), sp.Symbol("y", real=True)
 
@@ -118,3 +118,48 @@ def test_every_listed_function_can_be_called(name: str) -> None:
     least, _, _ = FUNCTIONS[name]
     arguments = ", ".join(["x", "2"][:least] if least <= 2 else ["x"])
     assert isinstance(parse_expression(f"{name}({arguments})"), sp.Expr)
+
+
+_U = sp.Array(sp.symbols("u_1 u_2", real=True))
+_J = sp.Array([[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("dot(u, u)", _U[0] ** 2 + _U[1] ** 2),
+        ("sum(i, sum(j, u[i]*J[i,j]*u[j]))", _U[0] ** 2 + 5 * _U[0] * _U[1] + 4 * _U[1] ** 2),
+        ("sum(i, 2, 2, u[i] - u[i-1])", _U[1] - _U[0]),
+        ("sum(i, 3, 1, u[i])", sp.S.Zero),
+        ("a*u[2]^2", sp.Symbol("a", real=True) * _U[1] ** 2),
+    ],
+)
+def test_arrays_and_parameters(text: str, expected: sp.Expr) -> None:
+    assert sp.expand(parse_expression(text, (), arrays={"u": _U, "J": _J}, parameters=True) - expected) == 0
+
+
+def test_arrays_and_parameters_are_read_only_if_asked_for() -> None:
+    for text in ("u[1]", "dot(u, u)", "sum(i, 1, 2, x)", "a*x"):
+        with pytest.raises(ExpressionSyntaxError):
+            parse_expression(text)
+
+
+def test_symbols_stand_for_what_they_are_given_for() -> None:
+    assert parse_expression("2*x", {"x": sp.Symbol("x", positive=True) + 1}) == 2 * sp.Symbol("x", positive=True) + 2
+
+
+@pytest.mark.parametrize("name", ["", "1x", "_x", "x__y", "x.y", "é", "ｘ", "lambda", "I", *CONSTANTS, *FUNCTIONS, "sum", "dot"])
+def test_names_that_cannot_be_used(name: str) -> None:
+    assert repr(name) in name_problem(name)
+
+
+@pytest.mark.parametrize("name", ["x", "g_1", "Tc", "beta", "N0"])
+def test_names_that_can_be_used(name: str) -> None:
+    assert name_problem(name) == ""
+    assert parse_expression(name, (), parameters=True) == sp.Symbol(name, real=True)
+
+
+def test_letters_that_look_alike_are_refused_by_their_names() -> None:
+    for text, word in (("х", "CYRILLIC"), ("ｘ", "FULLWIDTH"), ("x − 1", "MINUS SIGN")):
+        with pytest.raises(ExpressionSyntaxError, match=word):
+            parse_expression(text)

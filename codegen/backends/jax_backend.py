@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symtensor.derivation.kernels import Argument, OdeKernel, ScanKernel
+from symtensor.derivation.kernels import Argument, BatchKernel, Kernel, OdeKernel, ScanKernel
 
 if TYPE_CHECKING:
     from ..module import GeneratedModule
@@ -47,9 +47,14 @@ def call(module: GeneratedModule, name: str, arguments: Mapping[str, Any], dtype
 
 
 def static_arguments(module: GeneratedModule, name: str, depth: int) -> dict[str, int]:
-    """Static arguments of loops."""
-    kernel = next(kernel for kernel in module.kernels if kernel.name == name)
-    return {"depth": depth} if isinstance(kernel, ScanKernel) else {}
+    """Static arguments of loops, batched or not."""
+    return {"depth": depth} if isinstance(_unbatched(module, name), ScanKernel) else {}
+
+
+def _unbatched(module: GeneratedModule, name: str) -> Kernel:
+    by_name = {kernel.name: kernel for kernel in module.kernels}
+    kernel = by_name[name]
+    return by_name[kernel.inner] if isinstance(kernel, BatchKernel) else kernel
 
 
 def stable_hlo(module: GeneratedModule, name: str, platform: str, dtype: str, size: int = 3) -> str:
@@ -57,9 +62,8 @@ def stable_hlo(module: GeneratedModule, name: str, platform: str, dtype: str, si
     import jax
 
     require_dtype(dtype)
-    kernel = next(kernel for kernel in module.kernels if kernel.name == name)
     arguments = list(module.signatures[name].arguments)
-    if isinstance(kernel, OdeKernel):
+    if isinstance(_unbatched(module, name), OdeKernel):
         arguments.append(Argument("ts", ("T",)))
     specs = {
         argument.name: jax.ShapeDtypeStruct(

@@ -20,8 +20,8 @@ from symtensor.derivation.kernels import CompositeKernel, MomentKernel, OdeKerne
 from symtensor.expansion.gaussian import closed_form
 from symtensor.numerics.rules import CLOSED, Rule
 
-from ..analyse import signatures
 from ..errors import GenerationError
+from ..signature import signatures
 from ..spec import ModuleSpec
 
 __all__ = ["NumpyBackend"]
@@ -69,8 +69,8 @@ class NumpyBackend:
         def unpacked(flat: np.ndarray) -> dict[str, np.ndarray]:
             return {state: part.reshape(shape) for state, part, shape in zip(states, np.split(flat, cuts), shapes)}
 
-        def rate(_: float, flat: np.ndarray) -> np.ndarray:
-            now = self.evaluate(kernel.rhs, {**values, **unpacked(flat)})
+        def rate(time: float, flat: np.ndarray) -> np.ndarray:
+            now = self.evaluate(kernel.rhs, {**values, **unpacked(flat), **({kernel.time: time} if kernel.time else {})})
             return np.concatenate([np.ravel(now[returned]) for _, returned in kernel.carry])
 
         start = np.concatenate([np.ravel(np.asarray(values[state], dtype=float)) for state in states])

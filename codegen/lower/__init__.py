@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symtensor.derivation.kernels import (
+    ArrayKernel,
+    BatchKernel,
     CompositeKernel,
+    ExpectationKernel,
+    FixedPointKernel,
     Kernel,
     MomentKernel,
     OdeKernel,
@@ -15,8 +19,13 @@ from symtensor.derivation.kernels import (
 )
 
 from ..ir import Function
+from ..signature import signatures
 from ..spec import ModuleSpec
+from .array import lower_array
+from .batch import lower_batch
 from .composite import lower_composite
+from .expectation import lower_expectation
+from .fixed_point import lower_fixed_point
 from .moments import lower_moments
 from .ode import lower_ode
 from .scalar import lower_scalar
@@ -35,7 +44,7 @@ def lower(spec: ModuleSpec) -> tuple[Function, ...]:
 def _lower(kernel: Kernel, spec: ModuleSpec, by_name: Mapping[str, Kernel]) -> Function:
     match kernel:
         case ScalarKernel():
-            return lower_scalar(kernel)
+            return lower_scalar(kernel, spec.budget, spec.staging)
         case TensorKernel():
             return lower_tensor(kernel)
         case MomentKernel():
@@ -46,3 +55,12 @@ def _lower(kernel: Kernel, spec: ModuleSpec, by_name: Mapping[str, Kernel]) -> F
             return lower_scan(kernel, by_name[kernel.step])  # type: ignore[arg-type]
         case OdeKernel():
             return lower_ode(kernel, by_name[kernel.rhs])  # type: ignore[arg-type]
+        case ArrayKernel():
+            return lower_array(kernel, by_name[kernel.step])  # type: ignore[arg-type]
+        case ExpectationKernel():
+            return lower_expectation(kernel, by_name[kernel.integrand], by_name[kernel.law])  # type: ignore[arg-type]
+        case FixedPointKernel():
+            return lower_fixed_point(kernel, by_name[kernel.step], signatures(spec)[kernel.name].outputs)  # type: ignore[arg-type]
+        case BatchKernel():
+            signature = signatures(spec)[kernel.name]
+            return lower_batch(kernel, by_name[kernel.inner], signature.arguments, signature.outputs)

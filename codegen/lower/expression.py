@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
 
 import sympy as sp
 from sympy.core.relational import Relational
 
-from symtensor.activation.stable import Sech2, Sigmoid, Softplus, StdNormalCDF, Tanh, stable_form
+from symtensor.activation.stable import Sech2, Sigmoid, Softplus, StdNormalCDF, Tanh
 
 from ..errors import UnboundName, UnsupportedNode
 from ..graph import Graph, Node
@@ -33,7 +33,7 @@ _SWAPPED = {sp.StrictGreaterThan: "<", sp.GreaterThan: "<="}
 
 
 def convert(expr: sp.Expr, names: Mapping[str, str], where: str, graph: Graph) -> Node:
-    """The graph of an expression; functions that would overflow or cancel are replaced by stable ones first.
+    """The graph of an expression, node by node; `passes.stable` replaces what would overflow or cancel.
 
     Parameters
     ----------
@@ -51,26 +51,72 @@ def convert(expr: sp.Expr, names: Mapping[str, str], where: str, graph: Graph) -
     UnboundName
         A symbol that is not in `names`.
     """
-    return Converter(dict(names), where, graph).convert(stable_form(sp.sympify(expr)))
+    return Converter(dict(names), where, graph).convert(sp.sympify(expr))
 
 
 @dataclass(slots=True)
 class Converter:
-    """One conversion; subexpressions are converted once."""
+    """One conversion. Each object of an expression is converted once, without recursion, in linear time.
+
+    `cache` holds nodes that stand for symbols other than arguments; objects are remembered by identity, because equality
+    and hashing of deep SymPy expressions are recursive (equal objects become the same node in the graph anyway).
+    """
 
     names: dict[str, str]
     where: str
     graph: Graph
     cache: dict[sp.Basic, Node] | None = None
+    _done: dict[int, Node] = field(default_factory=dict)
+    _numeric: dict[int, bool] = field(default_factory=dict)
+    _kept: list[sp.Basic] = field(default_factory=list)  # so that an identity is not given to another object
 
     def convert(self, expr: sp.Basic) -> Node:
-        """Convert bottom-up; SymPy trees of activations and closed forms are shallow."""
-        if self.cache is None:
-            self.cache = {}
-        found = self.cache.get(expr)
-        if found is None:
-            found = self.cache[expr] = self._node(expr)
-        return found
+        """The node of an expression and, before it, those of its parts."""
+        if isinstance(expr, sp.Symbol) and self.cache and expr in self.cache:
+            return self.cache[expr]
+        if id(expr) not in self._done:
+            self._kept.append(expr)
+            self._note_numbers(expr)
+            for part in self._parts(expr):
+                self._done[id(part)] = self._node(part)
+        return self._done[id(expr)]
+
+    def _note_numbers(self, root: sp.Basic) -> None:
+        """Which parts are numbers: asking each of them would look at every part below it again."""
+        stack: list[tuple[sp.Basic, bool]] = [(root, False)]
+        while stack:
+            part, expanded = stack.pop()
+            if id(part) in self._numeric:
+                continue
+            if not expanded and part.args:
+                stack.append((part, True))
+                stack.extend((argument, False) for argument in part.args)
+                continue
+            numeric = all(self._numeric[id(argument)] for argument in part.args)
+            self._numeric[id(part)] = numeric and bool(getattr(part, "is_number", False))
+
+    def _parts(self, root: sp.Basic) -> list[sp.Basic]:
+        """The parts that need a node, arguments first: neither inside a number nor inside a piecewise function.
+
+        Raises
+        ------
+        UnsupportedNode
+            The outermost node that no printer knows.
+        """
+        order: dict[int, sp.Basic] = {}
+        stack: list[tuple[sp.Basic, bool]] = [(root, False)]
+        while stack:
+            part, expanded = stack.pop()
+            if id(part) in order or id(part) in self._done:
+                continue
+            if expanded or self._numeric[id(part)] or isinstance(part, sp.Symbol | sp.Piecewise):
+                order[id(part)] = part
+                continue
+            if _handler(part) is None and type(part) not in FUNCTIONS:
+                raise self.refuse(part)
+            stack.append((part, True))
+            stack.extend((argument, False) for argument in reversed(part.args))
+        return list(order.values())
 
     def refuse(self, expr: sp.Basic, why: str = "") -> UnsupportedNode:
         """The error for a node."""
@@ -82,9 +128,11 @@ class Converter:
         )
 
     def _node(self, expr: sp.Basic) -> Node:
-        if isinstance(expr, sp.Expr) and expr.is_number and not expr.free_symbols and not expr.atoms(sp.Dummy):
+        if isinstance(expr, sp.Symbol) and self.cache and expr in self.cache:
+            return self.cache[expr]
+        if isinstance(expr, sp.Expr) and self._numeric[id(expr)] and not expr.free_symbols and not expr.atoms(sp.Dummy):
             return self._number(expr)
-        handler = next((function for kind, function in _HANDLERS if isinstance(expr, kind)), None)
+        handler = _handler(expr)
         if handler is not None:
             return handler(self, expr)
         name = FUNCTIONS.get(type(expr))
@@ -93,6 +141,8 @@ class Converter:
         return self.graph.call(name, *(self.convert(argument) for argument in expr.args))
 
     def _number(self, expr: sp.Expr) -> Node:
+        if isinstance(expr, sp.Rational) and expr.is_finite:
+            return self.graph.const(expr)
         if expr.atoms(sp.Function) - expr.atoms(*FUNCTIONS, StdNormalCDF, sp.Max, sp.Min):
             raise self.refuse(expr)
         exact = expr.xreplace({number: _exact(number) for number in expr.atoms(sp.Float)})
@@ -110,10 +160,10 @@ class Converter:
         return self.graph.var(self.names[expr.name])
 
     def _sum(self, expr: sp.Add) -> Node:
-        return self.graph.add(*(self.convert(term) for term in expr.as_ordered_terms()))
+        return self.graph.add(*(self.convert(term) for term in expr.args))
 
     def _product(self, expr: sp.Mul) -> Node:
-        return self.graph.mul(*(self.convert(factor) for factor in expr.as_ordered_factors()))
+        return self.graph.mul(*(self.convert(factor) for factor in expr.args))
 
     def _power(self, expr: sp.Pow) -> Node:
         base, exponent = expr.as_base_exp()
@@ -185,3 +235,13 @@ _HANDLERS: tuple[tuple[type | tuple[type, ...], Callable], ...] = (
     (Relational, Converter._relation),
     ((sp.And, sp.Or, sp.Not), Converter._logic),
 )
+
+
+def _handler(expr: sp.Basic) -> Callable | None:
+    """The method that converts nodes of this kind."""
+    return _handler_of(type(expr))
+
+
+@lru_cache(maxsize=256)
+def _handler_of(wanted: type) -> Callable | None:
+    return next((function for kind, function in _HANDLERS if issubclass(wanted, kind)), None)

@@ -1,7 +1,9 @@
 """Tensor kernels: sums that survive are contracted pairwise, everything else is broadcast and fused by the compiler.
 
 A term such as `c_w/2 m20_ab V_aa,ef` has no sum: it is a product of broadcast arrays, which XLA evaluates in one loop
-over the output together with all other terms. Only summed indices become `einsum` calls, two operands at a time.
+over the output together with all other terms. Only summed indices become `einsum` calls, two operands at a time, in the
+order of `passes.contraction`. A sum over a pair of indices in which both operands are symmetric runs over a <= b only, and
+so do the free pairs of such a step: an eighth of the work for two fourth-order tensors.
 """
 
 # SymPy's inferred types are narrower than what its functions take and return
@@ -13,17 +15,19 @@ from __future__ import annotations
 import string
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import sympy as sp
 
 from symtensor.derivation.kernels import TensorKernel
-from symtensor.tensor import Dimension, Factor, Index, Term
+from symtensor.tensor import Dimension, Factor, Index, Tensor, Term
 
 from ..errors import NameClash, ShapeError
 from ..graph import Graph, Node
 from ..ir import Contraction, Operand, Product, Summand, TensorFunction
 from ..names import fresh_names
 from ..passes import optimise
+from ..passes.contraction import SIZE, contraction_plan
 from .expression import convert
 
 __all__ = ["lower_tensor"]
@@ -44,10 +48,11 @@ def lower_tensor(kernel: TensorKernel) -> TensorFunction:
 
 @dataclass(slots=True)
 class _Part:
-    """An array in a product: where it comes from and the letters of its axes."""
+    """An array in a product: where it comes from, the letters of its axes, and the pairs in which it is symmetric."""
 
     source: str
     letters: str
+    pairs: frozenset[frozenset[str]] = frozenset()
 
 
 @dataclass(slots=True)
@@ -59,6 +64,7 @@ class _Lowering:
     spreads: dict[tuple, Operand] = field(default_factory=dict)
     covered: bool = False
     taken: set[str] = field(default_factory=set)
+    extents: dict[str, str | int] = field(default_factory=dict)  # of the letters of the term in hand
 
     def function(self) -> TensorFunction:
         kernel = self.kernel
@@ -110,8 +116,8 @@ class _Lowering:
         letters = _letters(self.kernel.axes, term.summed)
         parts = [part for factor in term.factors if (part := self._part(factor, letters)) is not None]
         summed = {letters[index] for index in term.summed}
-        while summed & {letter for part in parts for letter in part.letters}:
-            parts = self._contract(parts, summed)
+        self.extents = {letter: _name(index.dimension) for index, letter in letters.items()}
+        parts = self._contracted(parts, summed)
         axes = self._axes()
         self.covered |= {letter for part in parts for letter in part.letters} == set(axes)
         return Product(tuple(self._spread(part, axes) for part in parts))
@@ -124,7 +130,7 @@ class _Lowering:
         fixed = tuple(slot if isinstance(slot, int) else None for slot in factor.indices)
         fixed = fixed if any(slot is not None for slot in fixed) else ()
         if not fixed and not head.is_delta and head.function is None:
-            return _Part(head.name, own)
+            return _Part(head.name, own, _symmetric_pairs(head, own))
         source = None if head.is_delta else (head.source or head).name
         key = (head.name, source, fixed)
         if key not in self.loads:
@@ -156,17 +162,25 @@ class _Lowering:
 
     # -- contractions -------------------------------------------------------------------------------------------------
 
-    def _contract(self, parts: list[_Part], summed: set[str]) -> list[_Part]:
-        """One step: an index inside one part is summed alone; else the pair with the cheapest product is contracted."""
-        for position, part in enumerate(parts):
-            others = {letter for other in parts if other is not part for letter in other.letters}
-            if (set(part.letters) & summed) - others:
-                return [*parts[:position], self._step([part], others, summed), *parts[position + 1 :]]
-        pairs = [(i, j) for i in range(len(parts)) for j in range(i) if set(parts[i].letters) & set(parts[j].letters) & summed]
-        i, j = min(pairs, key=lambda pair: len(set(parts[pair[0]].letters + parts[pair[1]].letters)))
-        rest = [part for position, part in enumerate(parts) if position not in (i, j)]
-        kept = {letter for part in rest for letter in part.letters}
-        return [*rest[:j], self._step([parts[j], parts[i]], kept, summed), *rest[j:]]
+    def _contracted(self, parts: list[_Part], summed: set[str]) -> list[_Part]:
+        """All sums done: indices of one part alone first, then each set of parts that sums connect, in the cheapest order."""
+        parts = [self._summed_alone(part, parts, summed) for part in parts]
+        sizes = {letter: extent if isinstance(extent, int) else SIZE for letter, extent in self.extents.items()}
+        result = []
+        for group in _connected(parts, summed):
+            output = "".join(dict.fromkeys(letter for part in group for letter in part.letters if letter not in summed))
+            ranked = list(enumerate(group))  # operands stay in the order of the term, so that equal steps are found
+            for i, j in contraction_plan([part.letters for part in group], output, sizes).steps:
+                pair = sorted((ranked[i], ranked[j]), key=lambda item: item[0])
+                ranked = [item for place, item in enumerate(ranked) if place not in (i, j)]
+                kept = {letter for _, part in ranked for letter in part.letters}
+                ranked.append((pair[0][0], self._step([part for _, part in pair], kept, summed)))
+            result += [part for _, part in ranked]
+        return result
+
+    def _summed_alone(self, part: _Part, parts: list[_Part], summed: set[str]) -> _Part:
+        others = {letter for other in parts if other is not part for letter in other.letters}
+        return self._step([part], others, summed) if (set(part.letters) & summed) - others else part
 
     def _step(self, parts: list[_Part], kept: set[str], summed: set[str]) -> _Part:
         together = "".join(dict.fromkeys("".join(part.letters for part in parts)))
@@ -175,8 +189,55 @@ class _Lowering:
         canonical = _renamed(key)
         if canonical not in self.contractions:
             local = self._local("_".join(part.source for part in parts) + (f"_{output}" if output else "_sum"))
-            self.contractions[canonical] = Contraction(local, key[0], key[1], output)
-        return _Part(self.contractions[canonical].local, output)
+            extents = tuple((letter, self.extents[letter]) for letter in together)
+            self.contractions[canonical] = Contraction(local, *key, _packed_pairs(parts, output), extents)
+        pairs = frozenset(pair for part in parts for pair in part.pairs if pair <= set(output) and _owned(pair, parts))
+        return _Part(self.contractions[canonical].local, output, pairs)
+
+
+def _name(dimension: Dimension | int) -> str | int:
+    return dimension if isinstance(dimension, int) else dimension.name
+
+
+def _symmetric_pairs(head: Tensor, letters: str) -> frozenset[frozenset[str]]:
+    """Pairs of letters whose exchange leaves the tensor as it is."""
+    slots = range(len(letters))
+    pairs = set()
+    for i, j in combinations(slots, 2):
+        exchanged = tuple(j if slot == i else i if slot == j else slot for slot in slots)
+        if letters.count(letters[i]) == letters.count(letters[j]) == 1 and (exchanged, 1) in head.symmetry.elements:
+            pairs.add(frozenset((letters[i], letters[j])))
+    return frozenset(pairs)
+
+
+def _owned(pair: frozenset[str], parts: Iterable[_Part]) -> bool:
+    """Every part that has a letter of the pair is symmetric in the pair."""
+    return all(pair in part.pairs for part in parts if pair & set(part.letters))
+
+
+def _packed_pairs(parts: list[_Part], output: str) -> tuple[str, ...]:
+    """Disjoint pairs of letters for the packed form of a step; none unless a pair is summed over."""
+    if len(parts) != 2:
+        return ()
+    candidates = {pair for part in parts for pair in part.pairs if _owned(pair, parts)}
+    candidates = {pair for pair in candidates if len(pair & set(output)) != 1}
+    ordered = sorted(("".join(sorted(pair)) for pair in candidates), key=lambda pair: (pair[0] in output, pair))
+    chosen: list[str] = []
+    for pair in ordered:
+        if not set(pair) & set("".join(chosen)):
+            chosen.append(pair)
+    return tuple(chosen) if any(pair[0] not in output for pair in chosen) else ()
+
+
+def _connected(parts: list[_Part], summed: set[str]) -> list[list[_Part]]:
+    """Parts grouped by the summed letters that they share, in order of first appearance."""
+    groups: list[list[_Part]] = []
+    for part in parts:
+        shared = set(part.letters) & summed
+        touching = [group for group in groups if any(shared & set(other.letters) for other in group)]
+        groups = [group for group in groups if not any(group is other for other in touching)]
+        groups.append([*(other for group in touching for other in group), part])
+    return groups
 
 
 def _renamed(key: tuple) -> tuple:

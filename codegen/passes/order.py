@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from ..graph import Graph, Node, postorder, rebuild
+from hashlib import sha256
+
+import sympy as sp
+
+from ..graph import Graph, Node, rebuild
 
 __all__ = ["order"]
 
@@ -15,9 +19,8 @@ def order(roots: tuple[Node, ...], graph: Graph) -> tuple[Node, ...]:
         if node.op in ("add", "mul"):
             args = tuple(sorted(args, key=lambda argument: (_place(node.op, argument), keys[argument.index])))
         made = graph.node(node.op, args, node.value)
-        for below in postorder((made,)) if made.index not in keys else ():
-            if below.index not in keys:
-                keys[below.index] = _key(below, keys)
+        if made.index not in keys:  # its arguments were made here too, so they have keys
+            keys[made.index] = _key(made, keys)
         return made
 
     return rebuild(roots, graph, rule)
@@ -30,17 +33,26 @@ def _place(op: str, argument: Node) -> int:
     return -1 if op == "mul" else 1
 
 
+#: sizes count a shared node once per use, so they are exponential in the depth; beyond this they are equal
+_LARGEST_SIZE = 2**60
+
+
 def _key(node: Node, keys: dict[int, tuple]) -> tuple:
     """A total order by structure; the digest keeps keys of deep graphs short."""
     below = tuple(keys[argument.index] for argument in node.args)
-    size = 1 + sum(key[0] for key in below)
-    return (size, _RANK.index(node.op), str(node.value), _digest(below))
+    size = min(1 + sum(key[0] for key in below), _LARGEST_SIZE)
+    return (size, _RANK[node.op], _value_text(node.value), _digest(below))
+
+
+def _value_text(value: object) -> str:
+    """`str(value)`; the printer of SymPy is slow for numbers."""
+    if isinstance(value, sp.Rational):
+        return str(value.p) if value.q == 1 else f"{value.p}/{value.q}"
+    return str(value)
 
 
 def _digest(below: tuple[tuple, ...]) -> str:
-    from hashlib import sha256
-
     return sha256(repr(below).encode()).hexdigest()[:24] if below else ""
 
 
-_RANK = ("var", "const", "pow", "mul", "add", "call", "select", "compare", "and", "or", "not")
+_RANK = {op: rank for rank, op in enumerate(("var", "const", "pow", "mul", "add", "call", "select", "compare", "and", "or", "not"))}

@@ -11,7 +11,7 @@ from ..errors import UnsupportedNode
 from ..graph import Node, postorder
 from ..passes.cse import Schedule
 
-__all__ = ["Printer", "number_text"]
+__all__ = ["Printer", "double", "number_text"]
 
 # binding strength of the printed forms
 _COMPARE, _SUM, _PRODUCT, _POWER, _ATOM = range(5)
@@ -33,13 +33,22 @@ def number_text(value: sp.Expr) -> tuple[str, int]:
         elif max(abs(p), q) < 2**53:
             return f"{p} / {q}" if abs(p) < _LARGEST_INTEGER > q else f"{float(p)!r} / {float(q)!r}", _PRODUCT
         else:
-            text = repr(_double(value))
+            text = repr(double(value))
     else:
-        text = repr(_double(value))
+        text = repr(double(value))
     return text, _SUM if text.startswith("-") else _ATOM
 
 
-def _double(value: sp.Expr) -> float:
+def double(value: sp.Expr) -> float:
+    """The double nearest to an exact number.
+
+    Raises
+    ------
+    UnsupportedNode
+        Not a finite real number, or beyond the doubles.
+    """
+    if isinstance(value, sp.Integer) and abs(int(value)) < 2**53:
+        return float(int(value))
     number = sp.N(value, 40)
     if not (number.is_Float or number.is_Rational) or not number.is_finite:
         raise UnsupportedNode(f"the constant {str(value)[:80]} is not a real number")
@@ -106,12 +115,15 @@ class Printer:
         """A constant; overridden where the target is not double precision."""
         return number_text(value)
 
-    def _call(self, node: Node) -> str:
-        name = str(node.value)
+    def callable(self, name: str) -> str:
+        """The text of a function; it counts as used."""
         if name not in self.functions:
             raise UnsupportedNode(f"{type(self).__name__} cannot print the function {name!r}")
         self.used.add(name)
-        return f"{self.functions[name]}({', '.join(self.text(argument) for argument in node.args)})"
+        return self.functions[name]
+
+    def _call(self, node: Node) -> str:
+        return f"{self.callable(str(node.value))}({', '.join(self.text(argument) for argument in node.args)})"
 
     def _wrapped(self, node: Node, strength: int) -> str:
         text, own = self._print(node)

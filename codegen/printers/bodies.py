@@ -15,11 +15,11 @@ import sympy as sp
 from ..analyse import Signature
 from ..gauss import gauss_hermite, gauss_legendre
 from ..graph import Node
-from ..ir import CompositeFunction, MomentFunction, Operand, Product, ScalarFunction, TensorFunction
+from ..ir import CompositeFunction, MomentFunction, Operand, Product, ScalarFunction, StageCall, TensorFunction
 from ..passes import Schedule
 from .base import Printer, number_text
 from .jax import jax_printer
-from .layout import WIDTH, Sum, assignment, tuple_text
+from .layout import WIDTH, Sum, assignment, call_lines, tuple_text
 
 __all__ = ["composite_body", "moment_values", "scalar_body", "tensor_body"]
 
@@ -27,10 +27,26 @@ Results = list[tuple[str, str]]
 
 
 def scalar_body(function: ScalarFunction, used: set[str]) -> tuple[list[str], Results]:
-    """Assignments of the schedule and (output, text)."""
+    """The stages, assignments of the schedule and (output, text)."""
     arguments = [argument.name for argument in function.arguments]
+    stages = [line for stage in function.stages for line in _stage(stage, used)]
     lines, texts = _printed(function.plan, arguments[:1], used)
-    return lines, list(zip((output.name for output in function.outputs), texts))
+    return [*stages, *lines], list(zip((output.name for output in function.outputs), texts))
+
+
+def _stage(stage: StageCall, used: set[str]) -> list[str]:
+    """A local function, and the call that evaluates it once."""
+    inner, results = _printed(stage.plan, [], used)
+    parameters = ", ".join(f"{name}: Array" for name in stage.parameters)
+    body = [*inner, *call_lines("return (", results, ",)" if len(results) == 1 else ")", WIDTH - 4)]
+    targets = ", ".join(stage.targets) + ("," if len(stage.targets) == 1 else "")
+    return [
+        "",
+        f"def {stage.function}({parameters}) -> tuple[Array, ...]:",
+        *(f"    {line}" for line in body),
+        "",
+        f"{targets} = _once({', '.join([stage.function, *stage.parameters])})",
+    ]
 
 
 def _printed(plan: Schedule, like: list[str], used: set[str]) -> tuple[list[str], list[str]]:
@@ -55,7 +71,10 @@ def tensor_body(function: TensorFunction, used: set[str]) -> tuple[list[str], No
     for step in function.contractions:
         spec = ",".join(step.letters) + "->" + step.output
         operands = ", ".join(step.operands)
-        lines.append(f'{step.local} = jnp.einsum("{spec}", {operands}, precision=lax.Precision.HIGHEST)')
+        if step.pairs:
+            lines.append(f'{step.local} = _symmetric_einsum("{spec}", "{" ".join(step.pairs)}", {operands})')
+        else:
+            lines.append(f'{step.local} = jnp.einsum("{spec}", {operands}, precision=lax.Precision.HIGHEST)')
     lines += [f'{spread.local} = _broadcast("{spread.letters}", {spread.source})' for spread in function.spreads]
     used |= printer.used
     return [*lines, *assignment("return", _total(function, printer))], None

@@ -90,9 +90,7 @@ def _timed(timings: dict[str, float], name: str) -> Iterator[None]:
 def _simulate(request: Request, theory: Theory, folder: Path, progress: Any) -> SimulationResult:
     from symtensor.numerics.simulation import Ensemble, LeadingOrder, simulate
 
-    ensemble = Ensemble(
-        request.activation, request.c_w, request.c_b, request.alpha, request.dt, request.depth, request.width
-    )
+    ensemble = Ensemble(request.activation, request.c_w, request.c_b, request.alpha, request.dt, request.depth, request.width)
     leading = LeadingOrder(*(theory.leading[name] for name in ("K0", "ES", "J")))
     return simulate(
         ensemble, leading, samples=request.samples, seed=request.seed, sigma=theory.module.load().activation,
@@ -198,8 +196,7 @@ def _shown(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
 def _estimates(simulation: SimulationResult) -> dict[str, dict[str, Labelled]]:
     estimates = {name: getattr(simulation, name) for name in _ESTIMATES}
     return {
-        name: {"mean": _labelled(name, estimate.mean), "se": _labelled(name, estimate.se)}
-        for name, estimate in estimates.items()
+        name: {"mean": _labelled(name, estimate.mean), "se": _labelled(name, estimate.se)} for name, estimate in estimates.items()
     }
 
 

@@ -94,9 +94,7 @@ def _repeated(theory: Theory, first: np.ndarray, place: np.ndarray) -> Theory:
     """
 
     def spread(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        spreaded = {
-            name: values[np.ix_(np.arange(len(values)), *[place] * (values.ndim - 1))] for name, values in arrays.items()
-        }
+        spreaded = {name: values[np.ix_(np.arange(len(values)), *[place] * (values.ndim - 1))] for name, values in arrays.items()}
         once = np.zeros(len(place))
         once[first] = 1.0
         return {**spreaded, "J": spreaded["J"] * once[:, None] * once}
@@ -173,9 +171,7 @@ def generate_module(request: Request, rule: Rule, derivatives: str, final: bool 
     )
 
 
-def _evaluate(
-    request: Request, rule: Rule, derivatives: str, final: bool = True
-) -> tuple[GeneratedModule, dict[str, np.ndarray]]:
+def _evaluate(request: Request, rule: Rule, derivatives: str, final: bool = True) -> tuple[GeneratedModule, dict[str, np.ndarray]]:
     """Generate, load, and run the recursion over all layers."""
     import jax
 

@@ -39,7 +39,7 @@ def _legs(theory: FieldTheory, legs: tuple[str, ...]) -> str:
     """The legs of a vertex in LaTeX, as powers: x^{3} xt."""
     names = {str(symbol): latex for symbol, latex in theory.symbol_names.items()}
     counted = Counter(legs)
-    written: dict[str, str] = {leg: names.get(leg, sp.latex(sp.Symbol(leg))) for leg in counted}
+    written = {leg: names.get(leg) or str(sp.latex(sp.Symbol(leg))) for leg in counted}
     return r"\,".join(written[leg] + (f"^{{{n}}}" if n > 1 else "") for leg, n in counted.items())
 
 

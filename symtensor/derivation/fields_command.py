@@ -20,10 +20,12 @@ from symtensor.derivation.derivation_document import add_steps
 from symtensor.derivation.diagram_steps import diagram_step, rules_step, second_route
 from symtensor.derivation.document import Document
 from symtensor.derivation.model import Equation, Step, run_checks
+from symtensor.derivation.momentum_command import answer
 from symtensor.derivation.output import prepare_output
 from symtensor.derivation.results import write_text
 from symtensor.fields import THEORIES, DiagramSum, FieldTheory, theory
 from symtensor.fields.errors import TheoryError
+from symtensor.fields.momentum import MOMENTUM_THEORIES
 from symtensor.fields.theories import ALIASES
 from symtensor.fields.theory_file import load_theory_file
 from symtensor.parsing import parse_expression
@@ -47,6 +49,8 @@ EPILOG = """examples
       the shift of the mean: report, pictures, module
   symtensor fields "dx = -x dt + sqrt(2*T)*(1 + g*x) dW" --cumulant x,x,x --times equal --loops 1
   symtensor fields phi4 --vertex x,x --loops 3 --verify
+  symtensor fields kpz --vertex xt,x --loops 1 --at k=1,omega=0,nu=1,D=1,lam=1,d=1
+      lines with momenta: the self-energy as a loop integral, and its value in one dimension
 
 a theory file
   equations = "dx = -(x + g*x^3) dt + sqrt(2*T) dW"      or:  action = "x^2/2 + g*x^4/24" with fields = ["x"]
@@ -71,8 +75,10 @@ def main(arguments: Sequence[str]) -> int:
         print(listing())
         return 0
     if options.model is None:
-        names = ", ".join(THEORIES)
+        names = ", ".join([*THEORIES, *MOMENTUM_THEORIES])
         raise UsageError(f"which theory? There are: {names}; or a theory file, an action, an equation ({PROGRAM} --help)")
+    if options.model.lower() in MOMENTUM_THEORIES:
+        return answer(options, _parameters(options))
     total = _asked(options)
     numbers = _numbers(options.at, total) if options.at else None
     if options.out is not None:
@@ -90,8 +96,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def listing() -> str:
     """The named theories, one a line."""
-    width = max(map(len, THEORIES))
-    return "\n".join(f"  {name:<{width}}  {build().title}" for name, build in THEORIES.items())
+    named = {**THEORIES, **MOMENTUM_THEORIES}
+    width = max(map(len, named))
+    return "\n".join(f"  {name:<{width}}  {build().title}" for name, build in named.items())
 
 
 def _asked(options: argparse.Namespace) -> DiagramSum:

@@ -146,8 +146,8 @@ class Elements:
     def canonical(self, expression: sp.Expr) -> sp.Expr:
         """An expression of these numbers in the normal form of the field; others as they are."""
         try:
-            return self.domain.to_sympy(self.domain.from_sympy(expression))
-        except (CoercionFailed, ZeroDivisionError, NotImplementedError):
+            return self.write(self.read(sp.sympify(expression)))
+        except (CoercionFailed, ValueError, ZeroDivisionError, NotImplementedError):
             return expression
 
 
@@ -163,7 +163,7 @@ def _read(entries: Sequence[Any], rates: Sequence[Any]) -> tuple[Any, list[Any]]
     for made in choices:
         try:
             return made, [made.from_sympy(e) for e in expressions][: len(entries)]
-        except CoercionFailed:  # a fraction, or a function of the parameters
+        except (CoercionFailed, ValueError):  # a fraction, or a function of the parameters
             continue
     return domain, read[: len(entries)]
 

@@ -189,7 +189,7 @@ def expression(value: ExponentialSum, legs: Legs, contact: bool = False) -> sp.E
 
 
 def _real_parts(value: ExponentialSum, legs: Legs) -> sp.Expr:
-    """A sum with oscillating modes, whose imaginary parts cancel between conjugate terms: the sum of the real parts of the terms."""
+    """A sum with oscillating modes: the real parts of its terms, since conjugate terms cancel the imaginary ones."""
     waves: dict[tuple[sp.Expr, sp.Expr], list[sp.Expr]] = {}
     for key, coefficient in value.terms.items():
         energies = [value.energy(energy) for energy, _ in key]

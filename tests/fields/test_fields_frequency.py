@@ -54,13 +54,13 @@ def test_spectrum_is_the_fourier_transform(equations: str, legs: str, kind: str,
     assert np.max(np.abs(exact)) > 1e-3
 
 
-def test_one_loop_converges_exponentially_and_the_error_says_so() -> None:
+def test_one_loop_converges_faster_than_any_power() -> None:
     total = FieldTheory.langevin(QUADRATIC).cumulant("x,x", loops=1)
     values = {"T": 1.0, "g": 0.1}
     exact = closed(total, values)
-    errors = [np.max(np.abs(np.asarray(compile_frequency(total, nodes=nodes)(OMEGA, **values)) - exact)) for nodes in (4, 8, 16)]
-    assert errors[1] < errors[0] / 5
-    assert errors[2] < errors[1] / 50
+    errors = [np.max(np.abs(np.asarray(compile_frequency(total, nodes=nodes)(OMEGA, **values)) - exact)) for nodes in (8, 16, 32)]
+    assert errors[1] < errors[0] / 10
+    assert errors[2] < errors[1] / 200
 
 
 def test_too_few_nodes_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,17 @@ from symtensor.fields.momentum.theory import MOMENTUM_THEORIES, MomentumTheory, 
 from symtensor.fields.momentum.vectors import ScalarProduct, in_one_dimension, multiplied_out, squared
 
 __all__ = [
-    "MOMENTUM_THEORIES", "ScalarProduct", "MomentumSeries", "MomentumSum", "MomentumTerm", "MomentumTheory", "MomentumVertex", "P",
-    "angular_constant", "in_one_dimension", "momentum_theory", "multiplied_out", "squared",
+    "MOMENTUM_THEORIES",
+    "MomentumSeries",
+    "MomentumSum",
+    "MomentumTerm",
+    "MomentumTheory",
+    "MomentumVertex",
+    "P",
+    "ScalarProduct",
+    "angular_constant",
+    "in_one_dimension",
+    "momentum_theory",
+    "multiplied_out",
+    "squared",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from symtensor.diagrams import DiagramSet, enumerate_diagrams
 from symtensor.diagrams.graph import Leg
 from symtensor.diagrams.size import lower_bound
 from symtensor.fields.errors import TheoryError
-from symtensor.fields.momentum.momentum_term import MomentumTerm, measure_latex
+from symtensor.fields.momentum.momentum_term import MomentumTerm
 from symtensor.fields.momentum.routes import external_momenta
 from symtensor.fields.momentum.vectors import in_one_dimension
 
@@ -118,7 +118,7 @@ class MomentumSum:
 
     @cached_property
     def integrand(self) -> Any:
-        """The sum of the integrands of one number of loops, a function of t > 0 where two times are kept, contact terms left out."""
+        """The sum of the integrands of one number of loops, contact terms left out: a function of t > 0 where two times are kept."""
         self._one_order()
         return sp.Add(*(term.integrand for term in self if not term.contact))
 
@@ -203,16 +203,12 @@ class MomentumSum:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{t.loops}</td><td>{t.diagram.to_svg()}</td><td>1/{t.symmetry_factor}</td><td>$\\displaystyle {t.latex()}$</td></tr>"
+            f"<tr><td>{t.loops}</td><td>{t.diagram.to_svg()}</td><td>1/{t.symmetry_factor}</td>"
+            f"<td>$\\displaystyle {t.latex()}$</td></tr>"
             for t in self
         )
         head = "<tr><th>loops</th><th>diagram</th><th>weight</th><th>formula</th></tr>"
         return f"<p><b>{escape(self.title)}</b></p><table>{head}{rows}</table>"
-
-
-def measure(total: MomentumSum) -> str:
-    """The integral signs of a sum with one number of loops, in LaTeX."""
-    return measure_latex(total.loop_momenta, total.theory.dimension)
 
 
 def _names(theory: MomentumTheory, legs: Any) -> tuple[str, ...]:

@@ -177,7 +177,7 @@ class MomentumTerm:
 
     def latex(self) -> str:
         """The term as it is written on paper: at the frequency omega where two times are kept."""
-        text = sp.latex(self.integrand_at())
+        text = self.theory.latex(self.integrand_at())
         if not self.loops:
             return text
         return measure_latex(self.loop_momenta, self.theory.dimension) + r"\," + text

@@ -9,6 +9,7 @@ exponentially; an integral that does not exist does not settle, which is an erro
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ import sympy as sp
 
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.momentum.momentum_term import TIME
-from symtensor.fields.momentum.vectors import ScalarProduct, in_one_dimension, multiplied_out
+from symtensor.fields.momentum.vectors import ScalarProduct, in_one_dimension, multiplied_out, squared
 
 if TYPE_CHECKING:
     from symtensor.fields.momentum.momentum_sum import MomentumSum
@@ -59,7 +60,7 @@ def evaluate(
         dimension: an integer, where the theory leaves it open.
         cutoff: the largest length of loop momenta; none if not given.
         tolerance: relative difference between a rule and one of half the nodes at which the finer one is accepted; by default
-            1e-9 for one loop in one dimension, else 1e-6.
+            1e-9 for one loop in one dimension, 1e-6 in more, 1e-5 for several loops.
         scale: a length at which the integrand changes; by default |k|, or 1.
 
     Raises: TheoryError for missing values, or for several loops in more than one dimension; DivergentMomentumIntegral if the
@@ -71,7 +72,7 @@ def evaluate(
     -0.5
     """
     d = _dimension(total, dimension)
-    accepted = tolerance or (1e-9 if d == 1 and total.loops <= 1 else 1e-6)
+    accepted = tolerance or (1e-9 if d == 1 and total.loops <= 1 else 1e-6 if total.loops <= 1 else 1e-5)
     numbers = {name: _number(value) for name, value in values.items()}
     _check_values(total, numbers)
     parts = []
@@ -103,7 +104,7 @@ def _number(value: Any) -> complex | float:
 
 
 def _check_values(total: MomentumSum, numbers: Mapping[str, Any]) -> None:
-    needed = {s.name for s in total.theory.parameters} | {s.name for p in total.external for s in p.free_symbols}
+    needed = {s.name for s in total.theory.parameters} | {s.name for p in total.external for s in _symbols(p)}
     if total.theory.stochastic and total.times == "t,0" and "t" not in numbers:
         needed.add("omega")
     missing, stray = sorted(needed - set(numbers)), sorted(set(numbers) - needed - {"t", "omega"})
@@ -112,13 +113,17 @@ def _check_values(total: MomentumSum, numbers: Mapping[str, Any]) -> None:
         raise TheoryError(f"{what}; the values wanted are {', '.join(sorted(needed))}")
 
 
+def _symbols(expression: Any) -> set[Any]:
+    return expression.free_symbols
+
+
 def _one_order(
     part: MomentumSum, integrand: Any, loops: int, d: int, numbers: Mapping[str, Any], cutoff: float | None, tolerance: float,
     scale: float | None,
 ) -> MomentumValue:  # fmt: skip
     flat = in_one_dimension(integrand) if d == 1 or not loops else multiplied_out(integrand)
     known = {sp.Symbol("omega", real=True): numbers.get("omega"), TIME: numbers.get("t")}
-    known |= {s: numbers[s.name] for s in integrand.free_symbols if s.name in numbers}
+    known |= {s: numbers[s.name] for s in _symbols(integrand) if s.name in numbers}
     if not loops:
         return MomentumValue(complex(_numeric(flat, known)), 0.0, 1)
     external = abs(numbers.get("k", 1.0)) or 1.0
@@ -163,8 +168,8 @@ class _Rule:
         end = np.pi / 2 if self.cutoff is None else np.arctan(self.cutoff / self.scale)
         middle = float(np.arctan(self.kink / self.scale)) if self.dimension > 1 else 0.0
         breaks = [0.0, middle, end] if 0 < middle < end else [0.0, end]
-        angle = np.concatenate([a + (b - a) * (x + 1) / 2 for a, b in zip(breaks, breaks[1:])])
-        weights = np.concatenate([weight * (b - a) / 2 for a, b in zip(breaks, breaks[1:])])
+        angle = np.concatenate([a + (b - a) * (x + 1) / 2 for a, b in itertools.pairwise(breaks)])
+        weights = np.concatenate([weight * (b - a) / 2 for a, b in itertools.pairwise(breaks)])
         return self.scale * np.tan(angle), weights * self.scale / np.cos(angle) ** 2
 
     def chunks(self, nodes: int, numbers: Mapping[str, Any]) -> Iterator[tuple[dict[Any, Any], np.ndarray]]:
@@ -194,7 +199,7 @@ class _Rule:
         q, cosine = np.repeat(length, len(theta)), np.tile(np.cos(theta), len(length))
         (loop,) = self.loops
         k, external = float(np.real(numbers.get("k", 0.0))), sp.Symbol("k")
-        dots = {ScalarProduct(loop, loop): q * q, ScalarProduct(external, loop): k * q * cosine, ScalarProduct(external, external): k * k}
+        dots = {squared(loop): q * q, ScalarProduct(external, loop): k * q * cosine, squared(external): k * k}
         return dots, weights * sphere / (2 * np.pi) ** d
 
 

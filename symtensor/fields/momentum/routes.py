@@ -9,6 +9,7 @@ loop momenta at zero. In a loop of two lines these are q + k/2 and q - k/2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 
@@ -60,16 +61,16 @@ def route(diagram: Diagram) -> Route:
     """
     labels = [str(diagram.nodes[node].label) for node in diagram.graph.legs]
     raw = diagram.momenta(external={label: f"p_{label}" for label in labels}, loop="q")
-    values = dict(zip((sp.Symbol(f"p_{i + 1}") for i in range(len(labels))), external_momenta(len(labels))))
+    values: dict[Any, Any] = dict(zip((sp.Symbol(f"p_{i + 1}") for i in range(len(labels))), external_momenta(len(labels))))
     if len(raw.loop_momenta) == 1:
         values[raw.loop_momenta[0]] = sp.Symbol("q")
-    loops = tuple(values.get(loop, loop) for loop in raw.loop_momenta)
-    momenta = [sp.expand(momentum.subs(values, simultaneous=True)) for momentum in raw.momenta]
+    loops: tuple[sp.Symbol, ...] = tuple(values.get(loop, loop) for loop in raw.loop_momenta)
+    momenta = [sp.expand(momentum.xreplace(values)) for momentum in raw.momenta]
     shift = _balance(momenta, loops)
-    return Route(tuple(sp.expand(momentum.subs(shift, simultaneous=True)) for momentum in momenta), loops)
+    return Route(tuple(sp.expand(momentum.xreplace(shift)) for momentum in momenta), loops)
 
 
-def _balance(momenta: list[sp.Expr], loops: tuple[sp.Symbol, ...]) -> dict[sp.Symbol, sp.Expr]:
+def _balance(momenta: list[sp.Expr], loops: tuple[sp.Symbol, ...]) -> dict[Any, Any]:
     """q -> q + s with L^T (L s + a) = 0 for the wave vectors L q + a."""
     if not loops:
         return {}

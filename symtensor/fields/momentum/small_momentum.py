@@ -8,14 +8,15 @@ sum over pairings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sympy as sp
 
 from symtensor.fields.errors import TheoryError
-from symtensor.fields.momentum.vectors import ScalarProduct, multiplied_out
+from symtensor.fields.momentum.vectors import ScalarProduct, multiplied_out, squared
 
 if TYPE_CHECKING:
     from symtensor.fields.momentum.momentum_sum import MomentumSum
@@ -44,7 +45,7 @@ class MomentumSeries:
     >>> from symtensor.fields.momentum import momentum_theory
     >>> series = momentum_theory("kpz").vertex_function("xt,x", 1).at(1).small_momentum(2)
     >>> series.coefficients
-    {0: 0, 1: 0, 2: D*k^2*lam**2*(d - 2)/(4*d*nu**2*q**2)}
+    {0: 0, 1: 0, 2: D*lam**2*(d - 2)*k^2/(4*d*nu**2*q**2)}
     """
 
     coefficients: dict[int, Any]
@@ -68,7 +69,7 @@ def small_momentum(total: MomentumSum, order: int, omega: Any) -> MomentumSeries
     if total.loop_momenta != (sp.Symbol("q"),):
         raise TheoryError(f"the average over directions is known for one loop; this sum has {total.loops}: take .at(1)")
     (loop,) = total.loop_momenta
-    found = {power: sp.S.Zero for power in range(order + 1)}
+    found: dict[int, Any] = dict.fromkeys(range(order + 1), sp.S.Zero)
     for term in total:
         for power, value in _expanded(term.integrand_at(omega), loop, order).items():
             found[power] += _averaged(value, loop, total.theory.dimension)
@@ -97,7 +98,7 @@ def _as_symbol(first: Any, second: Any) -> Any:
 
 
 def _averaged(value: Any, loop: sp.Symbol, dimension: Any) -> Any:
-    """The average over the directions of the loop momentum; its scalar products with others become `ScalarProduct` of the others."""
+    """The average over the directions of the loop momentum, a function of its length and of the external momenta."""
     symbols = sorted(value.free_symbols, key=str)
     mixed = {s: other for s in symbols if (other := _other(s, loop)) is not None}
     restored = {s: _vectors(s) for s in symbols if s not in mixed and "*" in s.name}
@@ -107,7 +108,7 @@ def _averaged(value: Any, loop: sp.Symbol, dimension: Any) -> Any:
         vectors = [other for power, other in zip(powers, mixed.values()) for _ in range(power)]
         total += coefficient * _pairings(vectors, dimension)
     result = (total / below).subs(restored)
-    return sp.cancel(result.subs(ScalarProduct(loop, loop), LENGTH**2))
+    return sp.cancel(result.xreplace({squared(loop): LENGTH**2}))
 
 
 def _vectors(symbol: sp.Symbol) -> Any:
@@ -127,9 +128,10 @@ def _pairings(vectors: Sequence[sp.Symbol], dimension: Any) -> Any:
     """The average of the product of (v . q) over the directions of q."""
     if len(vectors) % 2:
         return sp.S.Zero
-    m = len(vectors) // 2
+    m, dot = len(vectors) // 2, cast(Any, ScalarProduct)
     normal = sp.Mul(*(dimension + 2 * j for j in range(m)))
-    return LENGTH ** (2 * m) / normal * sp.Add(*(sp.Mul(*(ScalarProduct(a, b) for a, b in pairs)) for pairs in _matchings(list(vectors))))
+    products: list[Any] = [math.prod(dot(a, b) for a, b in pairs) for pairs in _matchings(list(vectors))]
+    return LENGTH ** (2 * m) / normal * sp.Add(*products)
 
 
 def _matchings(vectors: list[sp.Symbol]) -> Iterator[list[tuple[sp.Symbol, sp.Symbol]]]:

@@ -26,7 +26,7 @@ from symtensor.fields.momentum.vectors import ScalarProduct, in_one_dimension, m
 if TYPE_CHECKING:
     from symtensor.fields.momentum.momentum_sum import MomentumSum
 
-__all__ = ["MOMENTUM_THEORIES", "P", "MomentumTheory", "MomentumVertex", "momentum_theory"]
+__all__ = ["MOMENTUM_THEORIES", "MomentumTheory", "MomentumVertex", "P", "momentum_theory"]
 
 #: the wave vector in a propagator, a rate or a noise strength
 P = sp.Symbol("p")
@@ -67,9 +67,9 @@ class MomentumTheory:
     Raises: TheoryError for a theory that is neither static nor stochastic, for unknown legs, and for a factor that is not
         symmetric.
 
-    >>> theory = momentum_theory("kpz")
-    >>> print(theory.vertex_function("xt,x", 1).at(1).integrand_at(0))
-    -D*lam^2*...
+    >>> theory = momentum_theory("kpz")  # Sigma to order k^2
+    >>> theory.vertex_function("xt,x", 1).at(1).small_momentum(2).coefficients[2]
+    D*lam**2*(d - 2)*k^2/(4*d*nu**2*q**2)
     """
 
     name: str
@@ -160,17 +160,23 @@ class MomentumTheory:
     def _at(expression: Any, momentum: Any) -> Any:
         return expression.subs(P, momentum)
 
+    @staticmethod
+    def latex(expression: Any) -> str:
+        """LaTeX, the parameter lam as a Greek letter."""
+        return sp.latex(expression, symbol_names={s: r"\lambda" for s in expression.free_symbols if s.name == "lam"})
+
     @property
     def conventions(self) -> tuple[str, ...]:
         """What the signs and factors mean."""
         shared = (
-            "weight exp(-S); vertex factor = minus the derivative of S at wave vectors that add up to zero; a diagram is divided by "
-            "its symmetry factor",
+            "weight exp(-S); vertex factor = minus the derivative of S at wave vectors that add up to zero; a diagram is divided "
+            "by its symmetry factor",
             "x(r) = int d^dk/(2 pi)^d exp(i k.r) x(k); every loop is int d^dq/(2 pi)^d, loop momenta placed symmetrically",
         )
         if not self.stochastic:
             return (*shared, f"line: {self.propagator}")
-        return (*shared, f"R(p, t) = theta(t) exp(-({self.rate}) t), C(p, t) = ({self.line(P)}) exp(-({self.rate}) |t|), theta(0) = 0")
+        lines = f"R(p, t) = theta(t) exp(-({self.rate}) t), C(p, t) = ({self.line(P)}) exp(-({self.rate}) |t|)"
+        return (*shared, f"{lines}, theta(0) = 0")
 
     # -- what can be asked -----------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
-r"""Scalar products of wave vectors as SymPy expressions: linear forms in vector symbols stay readable, and can be multiplied out.
+r"""Scalar products of wave vectors as SymPy expressions; sums of vectors stay as they are until they are multiplied out.
 
-A wave vector is a linear form in symbols such as k, q1; it appears only inside `ScalarProduct`. In one dimension a scalar product is the
-product of the two numbers.
+A wave vector is a linear form in symbols such as k, q1; it appears only inside `ScalarProduct`. In one dimension a scalar
+product is the product of the two numbers.
 """
 
 from __future__ import annotations
