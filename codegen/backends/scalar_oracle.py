@@ -69,8 +69,8 @@ class ScalarOracle:
     --------
     >>> x = sp.Symbol("x")
     >>> oracle = ScalarOracle([(sp.exp(x) - 1) / x, 1 - sp.cos(x)], ["x"])
-    >>> [mpmath.nstr(exact.value, 20) for exact in oracle.values({"x": mpmath.mpf("1e-9")})]
-    ['1.0000000005000000002', '4.9999999999999999996e-19']
+    >>> [mpmath.nstr(exact.value, 12) for exact in oracle.values({"x": mpmath.mpf("1e-9")})]
+    ['1.0000000005', '5.0e-19']
     >>> oracle.values({"x": mpmath.mpf(0)})[0].value, oracle.gradients({"x": mpmath.mpf(0)})[0]["x"].value
     (mpf('1.0'), mpf('0.5'))
     """

@@ -1,5 +1,8 @@
 """The order of pairwise contractions: two optimisers compared by flops, under a cap on the largest intermediate.
 
+Up to `_EXHAUSTIVE` operands the first one is exact (all ways to split each set of operands in two); beyond, it is opt_einsum's
+dynamic programming. The second one is opt_einsum's greedy search.
+
 Every step has two operands; a step of more is refused by some JAX versions and hides its intermediates.
 """
 
@@ -16,8 +19,8 @@ __all__ = ["SIZE", "Plan", "contraction_plan", "flops"]
 SIZE = 32
 #: entries of the largest intermediate, 2 GiB in double precision
 MEMORY = 1 << 28
-#: operands up to which the exhaustive search takes milliseconds, and up to which dynamic programming does
-_EXHAUSTIVE, _DYNAMIC = 6, 14
+#: operands up to which the exact search takes milliseconds, and up to which opt_einsum's dynamic programming does
+_EXHAUSTIVE, _DYNAMIC = 7, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,13 @@ def contraction_plan(operands: Sequence[str], output: str, sizes: Mapping[str, i
     if len(operands) < 3:
         steps = ((0, 1),) if len(operands) == 2 else ()
         return Plan(steps, *_costs(steps, operands, output, sizes), "none")
-    thorough = "optimal" if len(operands) <= _EXHAUSTIVE else "dp" if len(operands) <= _DYNAMIC else "auto"
+    optimisers = ["dp" if len(operands) <= _DYNAMIC else "auto", "greedy"]
     plans = []
-    for optimiser in (thorough, "greedy"):
+    if len(operands) <= _EXHAUSTIVE:
+        steps = _exact(operands, output, sizes)
+        plans.append(Plan(steps, *_costs(steps, operands, output, sizes), "exact"))
+        optimisers = ["greedy"]
+    for optimiser in optimisers:
         shapes = [tuple(sizes[letter] for letter in letters) for letters in operands]
         equation = f"{','.join(operands)}->{output}"
         path, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=optimiser)
@@ -71,6 +78,47 @@ def flops(letters: Sequence[str], output: str, sizes: Mapping[str, int]) -> int:
     extent = _extent(dict.fromkeys("".join(letters)), sizes)
     sums = set("".join(letters)) - set(output)
     return extent * (len(letters) - 1 + bool(sums)) or extent
+
+
+def _exact(operands: Sequence[str], output: str, sizes: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+    """The cheapest plan: the best way to split each set of operands (a bit set) into two sets contracted before."""
+    count = len(operands)
+    everything = (1 << count) - 1
+    letters: dict[int, str] = {}
+    best: dict[int, tuple[int, int]] = {}  # flops, and one of the two sets
+    for chosen in range(1, everything + 1):
+        inside = [operands[place] for place in range(count) if chosen >> place & 1]
+        outside = set(output).union(*(operands[place] for place in range(count) if not chosen >> place & 1))
+        if len(inside) == 1:
+            letters[chosen], best[chosen] = inside[0], (0, 0)
+            continue
+        letters[chosen] = "".join(letter for letter in dict.fromkeys("".join(inside)) if letter in outside)
+        part, found = (chosen - 1) & chosen, None
+        while part > chosen ^ part:  # each split once
+            other = chosen ^ part
+            total = best[part][0] + best[other][0] + flops((letters[part], letters[other]), letters[chosen], sizes)
+            found = (total, part) if found is None or total < found[0] else found
+            part = (part - 1) & chosen
+        assert found is not None
+        best[chosen] = found
+    return _linear(best, count)
+
+
+def _linear(best: Mapping[int, tuple[int, int]], count: int) -> tuple[tuple[int, int], ...]:
+    """Positions of the operands of every step; a result goes to the end."""
+    order: list[int] = []
+    stack = [(1 << count) - 1]
+    while stack:
+        chosen = stack.pop()
+        if chosen & (chosen - 1):
+            order.append(chosen)
+            stack += [best[chosen][1], chosen ^ best[chosen][1]]
+    current, steps = [1 << place for place in range(count)], []
+    for chosen in reversed(order):
+        i, j = sorted((current.index(best[chosen][1]), current.index(chosen ^ best[chosen][1])))
+        steps.append((i, j))
+        current = [each for place, each in enumerate(current) if place not in (i, j)] + [chosen]
+    return tuple(steps)
 
 
 def _pairwise(path: Sequence[tuple[int, ...]]) -> tuple[tuple[int, int], ...]:

@@ -20,7 +20,7 @@ from ..graph import Node, postorder
 __all__ = ["DIGITS", "NoSeries", "Series", "exact_number", "series_of"]
 
 DIGITS = 60
-#: smaller coefficients are rounding errors of zero
+#: what is smaller than the terms it is made of by this factor is a rounding error of zero
 _NOTHING = mpmath.mpf(10) ** -40
 
 
@@ -42,12 +42,10 @@ class Series:
 
 
 def _normal(valuation: int, coefficients: Sequence[Any], size: int) -> Series:
-    scale = max(map(abs, coefficients), default=mpmath.mpf(0))
-    clean = [mpmath.mpf(0) if abs(value) <= _NOTHING * scale else value for value in coefficients]
-    skipped = next((place for place, value in enumerate(clean) if value != 0), len(clean))
-    if skipped == len(clean):
+    skipped = next((place for place, value in enumerate(coefficients) if value != 0), len(coefficients))
+    if skipped == len(coefficients):
         return Series(0, (mpmath.mpf(0),) * size)
-    kept = clean[skipped : skipped + size]
+    kept = coefficients[skipped : skipped + size]
     return Series(valuation + skipped, tuple(kept) + (mpmath.mpf(0),) * (size - len(kept)))
 
 
@@ -100,19 +98,24 @@ def _sum(parts: Sequence[Series], size: int) -> Series:
     least = min(part.valuation for part in live)
     # terms of high order are known to fewer places, relative to the lowest one
     known = min(part.valuation - least + size for part in live)
-    totals = [mpmath.mpf(0)] * min(known, size)
+    columns: list[list[Any]] = [[] for _ in range(min(known, size))]
     for part in live:
         for place, value in enumerate(part.coefficients):
             at = place + part.valuation - least
-            if at < len(totals):
-                totals[at] += value
-    scale = max(max(map(abs, part.coefficients)) for part in live)
-    return _normal(least, [mpmath.mpf(0) if abs(value) <= _NOTHING * scale else value for value in totals], size)
+            if at < len(columns):
+                columns[at].append(value)
+    return _normal(least, [_total(column) for column in columns], size)
+
+
+def _total(terms: Sequence[Any]) -> Any:
+    """The sum, zero if it is a rounding error of its terms: coefficients of different order are not compared."""
+    value = mpmath.fsum(terms)
+    return mpmath.mpf(0) if abs(value) <= _NOTHING * max(map(abs, terms), default=mpmath.mpf(0)) else value
 
 
 def _product(left: Series, right: Series, size: int) -> Series:
     totals = [
-        mpmath.fsum(left.coefficients[k] * right.coefficients[place - k] for k in range(place + 1)) for place in range(size)
+        _total([left.coefficients[k] * right.coefficients[place - k] for k in range(place + 1)]) for place in range(size)
     ]
     return _normal(left.valuation + right.valuation, totals, size)
 
@@ -144,7 +147,8 @@ def _composed(name: str, argument: Series, size: int) -> Series:
     rule = _FUNCTIONS.get(name)
     if rule is None or not _REGULAR.get(name, lambda center: True)(s[0]):
         raise NoSeries(f"{name} at {s[0]}")
-    return _normal(0, rule(s), size)
+    first, *rest = rule(s)
+    return _normal(0, [mpmath.mpf(0) if abs(first) <= _NOTHING else first, *rest], size)  # sin(pi + t)
 
 
 _List = list[Any]

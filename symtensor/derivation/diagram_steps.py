@@ -13,7 +13,7 @@ from symtensor.derivation.model import Check, CheckOutcome, Drawing, Equation, S
 if TYPE_CHECKING:
     from symtensor.fields import DiagramSum, FieldTheory
 
-__all__ = ["diagram_step", "drawings", "rules_step", "second_route"]
+__all__ = ["diagram_step", "drawings", "rounded", "rules_step", "second_route"]
 
 #: more drawings than this are not shown in one step
 SHOWN = 60
@@ -43,25 +43,32 @@ def _legs(theory: FieldTheory, legs: tuple[str, ...]) -> str:
     return r"\,".join(written[leg] + (f"^{{{n}}}" if n > 1 else "") for leg, n in counted.items())
 
 
-def drawings(total: DiagramSum) -> tuple[Drawing, ...]:
-    """Each diagram with its formula and value."""
+def rounded(expression: sp.Expr, digits: int = 0) -> sp.Expr:
+    """Decimal numbers with this many digits; 0 leaves them as they are."""
+    return expression.xreplace({n: sp.Float(n, digits) for n in expression.atoms(sp.Float)}) if digits else expression
+
+
+def drawings(total: DiagramSum, digits: int = 0) -> tuple[Drawing, ...]:
+    """Each diagram with its formula and value (decimal numbers with `digits` digits)."""
     found = []
     for term in total:
         if len(found) == SHOWN:
             break
-        formula = (term.latex(), f"= {sp.latex(term.expr)}")
+        formula = (term.latex(), f"= {sp.latex(rounded(term.expr, digits))}")
         found.append(Drawing(term.diagram.to_svg(), formula, f"symmetry factor {term.symmetry_factor}"))
     return tuple(found)
 
 
-def diagram_step(total: DiagramSum, title: str, text: str = "", name: str = "", checks: Iterable[Check] = ()) -> Step:
-    """One order of a function: its diagrams and their sum. `name` is the LaTeX of what is summed."""
+def diagram_step(
+    total: DiagramSum, title: str, text: str = "", name: str = "", checks: Iterable[Check] = (), digits: int = 0
+) -> Step:
+    """One order of a function: its diagrams and their sum. `name` is the LaTeX of what is summed; `digits` as for `drawings`."""
     count = len(total)
     more = f" The first {SHOWN} are drawn." if count > SHOWN else ""
     legs = ", ".join(f"{at + 1} is {name}" for at, name in enumerate(str(total.legs).split()))
     prose = f"{text} {count} diagram{'' if count == 1 else 's'}; leg {legs}.{more}".strip()
-    equation = Equation(rf"{name or total.latex_name()} = {sp.latex(total.expr)}")
-    return Step(title, prose, (equation,), tuple(checks), drawings(total))
+    equation = Equation(rf"{name or total.latex_name()} = {sp.latex(rounded(total.expr, digits))}")
+    return Step(title, prose, (equation,), tuple(checks), drawings(total, digits))
 
 
 def second_route(total: DiagramSum, name: str = "", statement: str = "") -> Check:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Compared", "ComparisonTable", "Curves", "FieldResults", "FieldRun", "Panel", "Points", "Table", "Work", "common_options",
-    "loop_name", "partial_sums", "require_samples", "run_fields", "sum_kernel",
+    "few_samples", "loop_name", "partial_sums", "require_samples", "run_fields", "sum_kernel",
 ]  # fmt: skip
 
 #: the fewest trajectories that give standard errors: one for each group of the simulation
@@ -78,17 +78,22 @@ class Work:
         outputs = found._asdict() if hasattr(found, "_asdict") else {kernel: found}
         return {name: np.asarray(value, float) for name, value in outputs.items()}
 
-    def stored(self, key: Mapping[str, Any], compute: Callable[[], Mapping[str, Any]]) -> dict[str, np.ndarray]:
-        """`compute()`, or what an earlier run in this folder stored under the same `key` (all that decides the numbers)."""
-        path, wanted = self.folder / "simulation.nc", json.dumps(to_json(key), sort_keys=True)
+    def stored(
+        self, key: Mapping[str, Any], compute: Callable[[], Mapping[str, Any]], name: str = "simulation"
+    ) -> dict[str, np.ndarray]:
+        """`compute()`, or what an earlier run in this folder stored under the same `key` (all that decides the numbers).
+
+        `name` is that of the file, for a run with several simulations.
+        """
+        path, wanted = self.folder / f"{name}.nc", json.dumps(to_json(key), sort_keys=True)
         try:
             arrays, attributes = read_netcdf(path)
         except Exception:  # missing or cut short: it is computed again
             arrays, attributes = {}, {}
         if attributes.get("key") == wanted:
-            self.context.note("the simulation is already there: read from simulation.nc")
-            return {name: variable.values for name, variable in arrays.items()}
-        found = {name: np.atleast_1d(np.asarray(value, float)) for name, value in compute().items()}
+            self.context.note(f"the simulation is already there: read from {path.name}")
+            return {n: variable.values for n, variable in arrays.items()}
+        found = {n: np.atleast_1d(np.asarray(value, float)) for n, value in compute().items()}
         axes = {n: tuple(f"axis{at}_of_{size}" for at, size in enumerate(a.shape)) for n, a in found.items()}
         write_netcdf(path, {name: Labelled(a, axes[name]) for name, a in found.items()}, {"key": wanted})
         return found
@@ -207,6 +212,16 @@ def require_samples(settings: Settings) -> int:
             f"--samples {samples} is too few for standard errors; ask for at least {FEWEST}, or for 0 to skip the simulation"
         )
     return samples
+
+
+def few_samples(walkers: float) -> list[str]:
+    """A warning if a group of the simulation has so few trajectories that skewed averages may have too small standard errors."""
+    if walkers >= 16 * FEWEST:
+        return []
+    return [
+        f"only {walkers:.0f} trajectories: averages of skewed quantities may have standard errors that are too small; take --samples "
+        f"{16 * FEWEST} or more"
+    ]
 
 
 def loop_name(loops: int) -> str:

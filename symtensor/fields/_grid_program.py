@@ -123,8 +123,8 @@ class GridProgram:
         assert isinstance(free, LinearFree)
         size = len(theory.fields)
         wanted: list[tuple[str, tuple[int, ...], list[Any]]] = [
-            ("drift", (size, size), list(free.drift)),
-            ("noise", (size, size), list(free.noise)),
+            ("drift", (size, size), free.drift.flat()),
+            ("noise", (size, size), free.noise.flat()),
             ("saddle", (), [self.total.saddle]),
             *extra,
         ]

@@ -58,7 +58,7 @@ def dressed_theory(theory: FieldTheory) -> tuple[FieldTheory, tuple[sp.Symbol, .
     Lines of a static theory are symbols G_ij, i <= j, row by row.
     """
     size = len(theory.fields)
-    taken = {s.name for s in theory.density.free_symbols}
+    taken = {str(s) for s in theory.density.free_symbols}
     mean = tuple(_fresh(f"mean_{s.name}", taken) for s in theory.fields)
     at = dict(zip(theory.fields, mean))
     if not theory.stochastic:

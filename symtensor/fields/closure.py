@@ -22,6 +22,7 @@ from symtensor.derivation.kernels import Argument, Assignment, CompositeKernel, 
 from symtensor.fields._grid_network import Network, network
 from symtensor.fields._grid_plan import ContractionPlan
 from symtensor.fields._grid_program import GridProgram, sum_kernel
+from symtensor.fields._jax_side import jax_side
 from symtensor.fields._skeletons import dressed_theory, skeleton_terms
 from symtensor.fields.diagram_sum import DiagramSum
 from symtensor.fields.errors import TheoryError
@@ -102,10 +103,13 @@ def self_consistent(
     Raises: TheoryError for missing values, times that do not fit, too much memory, a mean that moves (with `initial`).
     Warns: NotConvergedWarning if no fixed point is reached.
 
+    >>> import jax
     >>> from symtensor.fields import FieldTheory
+    >>> jax.config.update("jax_enable_x64", True)
     >>> solution = self_consistent(FieldTheory.static("x^2/2 + g*x^4/24", "x"), values={"g": 4}, hartree=True)
     >>> solution.report.converged, round(float(solution.equal_time[0, 0]), 6)  # 1/G = 1 + g G/2
     (True, 0.5)
+    >>> jax.config.update("jax_enable_x64", False)
     """
     if isinstance(loops, bool) or not isinstance(loops, int) or loops < 1:
         raise TheoryError(f"loops={loops!r}: the self-energy has 1 loop or more")
@@ -132,7 +136,7 @@ def _kept(terms: Iterable[Term], hartree: bool) -> list[Term]:
 
 def _even(theory: FieldTheory) -> bool:
     """Whether changing the sign of all fields changes nothing: then the mean stays 0, and so do vertices with odd valence."""
-    flipped = {s: -s for s in (*theory.fields, *theory.responses)}
+    flipped: Any = {s: -s for s in (*theory.fields, *theory.responses)}
     return (theory.density.subs(flipped, simultaneous=True) - theory.density).expand() == 0
 
 
@@ -145,7 +149,7 @@ def _static(theory: FieldTheory, loops: int, given: Mapping[str, float], hartree
     dressed, mean, lines = dressed_theory(theory)
     size = len(theory.fields)
     names = [s.name for s in theory.fields]
-    at = dict(zip(theory.fields, mean))
+    at: Any = dict(zip(theory.fields, mean))
     force = [-theory.density.diff(s).subs(at, simultaneous=True) for s in theory.fields]
     outputs: list[tuple[str, Any]] = []
     for a in range(size):
@@ -178,9 +182,7 @@ def _static(theory: FieldTheory, loops: int, given: Mapping[str, float], hartree
 
 
 def _require_double() -> None:
-    from symtensor.numerics.closure import require_double
-
-    require_double()
+    jax_side("closure").require_double()
 
 
 def _times(times: Any) -> np.ndarray:
@@ -200,7 +202,8 @@ def _stochastic(
     program.require_memory(memory_mb)
     needed = 8e-6 * MATRICES * (len(times) * len(theory.fields)) ** 2
     if needed > memory_mb:
-        raise TheoryError(f"two-time arrays at {len(times)} times need about {needed:,.0f} MB, more than memory_mb={memory_mb:,.0f}")
+        size = f"{len(times)} times need about {needed:,.0f} MB"
+        raise TheoryError(f"two-time arrays at {size}, more than memory_mb={memory_mb:,.0f}; take fewer times, or raise it")
     loaded = codegen().generate(spec).load()
     solutions = []
     for stride in (2, 1):
@@ -260,10 +263,8 @@ def _solved(
     options: Any,
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], Convergence]:
     """Mean, (R, C) and the report on one grid."""
-    from symtensor.numerics.closure import ClosureStep
-
     size, points = len(theory.fields), len(times)
-    advance = ClosureStep(
+    advance = jax_side("closure").ClosureStep(
         loaded.linear, getattr(loaded, "energies", None), program.arrays, program.orders, tuple(s.name for s in mean), given,
         float(times[1] - times[0]), points, initial,
     )  # fmt: skip

@@ -168,6 +168,11 @@ class LinearFree:
         return sp.ImmutableMatrix(self.response(time) * self.covariance)
 
 
+def _real(entry: sp.Expr) -> sp.Expr:
+    """The entry of a real matrix without the imaginary rounding errors that decimal complex modes leave."""
+    return sp.expand(entry).xreplace({sp.I: sp.S.Zero}) if entry.has(sp.Float) and entry.has(sp.I) else entry
+
+
 def _lyapunov(drift: sp.ImmutableMatrix, noise: sp.ImmutableMatrix) -> sp.ImmutableMatrix:
     """C of A C + C A^T = B as a system of linear equations, for a drift without a full set of eigenvectors."""
     size = drift.rows

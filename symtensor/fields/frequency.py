@@ -19,6 +19,7 @@ from symtensor._codegen import codegen
 from symtensor.fields._grid_network import ArrayFactor, GridIndex, term_ends, vertex_value
 from symtensor.fields._grid_plan import ContractionPlan
 from symtensor.fields._grid_program import GridProgram
+from symtensor.fields._jax_side import jax_side
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.free import LinearFree
 from symtensor.fields.term import Term
@@ -91,10 +92,8 @@ class CompiledFrequency:
         return self.module.load().linear
 
     def _orders(self, omega: Any, given: Mapping[str, Any], nodes: int) -> dict[int, Any]:
-        from symtensor.numerics.loop_integrals import spectrum
-
         if nodes not in self._jitted:
-            self._jitted[nodes] = spectrum(self._linear, self.diagrams, nodes, self.scale)
+            self._jitted[nodes] = jax_side("loop_integrals").spectrum(self._linear, self.diagrams, nodes, self.scale)
         return self._jitted[nodes](omega, dict(given))
 
     def _values(self, values: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,8 +148,7 @@ def compile_frequency(total: DiagramSum, *, nodes: int = 32, scale: float = 1.0,
 
 def _diagram(term: Term) -> tuple[Any, Any]:
     """(lines and tensors in frequency space, coefficient)."""
-    from symtensor.numerics.loop_integrals import FrequencyLine, LoopDiagram
-
+    side = jax_side("loop_integrals")
     graph = term.diagram.graph
     routing = term.diagram.momenta()
     flows = [_flow(momentum, routing.loop_momenta) for momentum in routing.momenta]
@@ -165,7 +163,7 @@ def _diagram(term: Term) -> tuple[Any, Any]:
             continue
         kind = next(kind for kind in term.theory.kinds if kind.name == (line.fields[1] if line.response else line.fields[0]))
         (rows, row), (columns, column) = (_side(kind.components, ends[number, end], letters) for end in (1, 0))
-        lines.append(FrequencyLine("R" if line.response else "C", flows[number], rows, columns, row + column))
+        lines.append(side.FrequencyLine("R" if line.response else "C", flows[number], rows, columns, row + column))
     coefficient: Any = sp.Rational(1, term.symmetry_factor)
     tensors = []
     for node, (name, _) in zip(graph.vertices, term.vertex_factors):
@@ -175,7 +173,7 @@ def _diagram(term: Term) -> tuple[Any, Any]:
             tensors.append((value.array, fixed, "".join(letters[index] for index in value.indices if index[0] == "c")))
         else:
             coefficient = coefficient * value
-    return LoopDiagram(tuple(lines), tuple(tensors), len(routing.loop_momenta)), coefficient
+    return side.LoopDiagram(tuple(lines), tuple(tensors), len(routing.loop_momenta)), coefficient
 
 
 def _flow(momentum: sp.Expr, loops: tuple[sp.Symbol, ...]) -> tuple[int, ...]:

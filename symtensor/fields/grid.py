@@ -20,6 +20,7 @@ import numpy as np
 from symtensor._codegen import codegen
 from symtensor.fields._grid_network import Network, network
 from symtensor.fields._grid_program import GridProgram
+from symtensor.fields._jax_side import jax_side
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.free import LinearFree
 from symtensor.fields.term import Term
@@ -120,11 +121,9 @@ class CompiledGrid:
     @cached_property
     def runner(self) -> Any:
         """The numerical side; see `symtensor.numerics.time_grid.GridRunner`."""
-        from symtensor.numerics.time_grid import GridRunner
-
         loaded = self.module.load()
         pinned = round(self.horizon / self.step)
-        return GridRunner(
+        return jax_side("time_grid").GridRunner(
             loaded.linear, loaded.diagrams, self.arguments, self.program.arrays, self.program.orders, self.step, self.points,
             pinned, self.program.open_time, self.initial,
         )  # fmt: skip
@@ -225,7 +224,9 @@ def _reach(total: DiagramSum, horizon: float | None, values: Any, initial: Any, 
         if not horizon > 0:
             raise TheoryError(f"horizon={horizon}: the grid has to reach back, give a positive time")
         return float(horizon)
-    drift = total.theory.free.drift.subs({s: values[s.name] for s in total.theory.parameters if values and s.name in values})
+    free = total.theory.free
+    assert isinstance(free, LinearFree)
+    drift = free.drift.subs({s: values[s.name] for s in total.theory.parameters if values and s.name in values})
     if drift.free_symbols:
         missing = ", ".join(sorted(map(str, drift.free_symbols)))
         raise TheoryError(f"how far back the grid reaches depends on {missing}; give horizon=.., or typical values={{..}} of them")

@@ -110,7 +110,7 @@ def _propagator(letter: str, drift: Any, noise: Any, omega: Any) -> Any:
 
 def _block(array: Any, line: FrequencyLine) -> Any:
     for axis, parts in ((2, line.columns), (1, line.rows)):
-        array = jnp.take(array, np.array(parts) if len(parts) > 1 else parts[0], axis=axis)
+        array = jnp.take(array, np.array(parts).reshape(-1 if len(parts) > 1 else ()), axis=axis)
     return array
 
 

@@ -119,12 +119,12 @@ class GridRunner:
         """The orders with step 2^level h."""
         stride = 2**level
         points = (self.points - 1) // stride + 1
-        linear = self.linear(**parameters)
+        # constants would be multiplied out by the compiler, which is slow
+        linear = jax.lax.optimization_barrier(self.linear(**parameters))
         if propagators is None:
             pair = linear_propagators(linear.drift, linear.noise, self.step * stride, points, self.initial)
         else:
             pair = (propagators[0][::stride, :, ::stride], propagators[1][::stride, :, ::stride])
-        pair = jax.lax.optimization_barrier(pair)  # else the compiler evaluates what does not depend on the parameters, slowly
         arrays = grid_arrays(self.arrays, linear, pair, self.step * stride, self.pinned // stride)
         found = self.diagrams(**parameters, **arrays)
         values = found._asdict() if hasattr(found, "_asdict") else {self.orders[0]: found}
@@ -161,7 +161,7 @@ def _block(array: Any, components: tuple[int, ...]) -> Any:
         return array
     axes = (1, 3) if array.ndim == 4 else (1, 2)
     for axis in reversed(axes):
-        array = jnp.take(array, np.array(components) if len(components) > 1 else components[0], axis=axis)
+        array = jnp.take(array, np.array(components).reshape(-1 if len(components) > 1 else ()), axis=axis)
     return array
 
 

@@ -145,6 +145,7 @@ def test_memory_reproduces_the_expansion_to_its_order(equations: str, loops: int
     assert np.all(np.array(off[0]) / np.array(off[1]) > ratio)
 
 
+@pytest.mark.slow
 def test_gaussian_equations_stay_as_they_are() -> None:
     found = self_consistent(FieldTheory.langevin("dx = (-x + y) dt + dW1\ndy = -2*y dt + dW2"), times=np.linspace(0, 2, 21))
     assert found.report.iterations <= 2

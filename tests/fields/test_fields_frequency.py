@@ -37,7 +37,7 @@ def closed(total: Any, values: dict[str, float]) -> np.ndarray:
 @pytest.mark.parametrize(
     ("equations", "legs", "kind", "loops", "values"),
     [
-        (CUBIC, "x,xt", "cumulant", 1, {"T": 1.0, "g": 0.05}),
+        pytest.param(CUBIC, "x,xt", "cumulant", 1, {"T": 1.0, "g": 0.05}, marks=pytest.mark.slow),
         (QUADRATIC, "x,x", "cumulant", 1, {"T": 1.0, "g": 0.1}),
         (CUBIC, "xt,x", "vertex_function", 1, {"T": 1.0, "g": 0.05}),
         pytest.param(CUBIC, "x,x", "cumulant", 2, {"T": 1.0, "g": 0.05}, marks=pytest.mark.slow),
@@ -54,6 +54,7 @@ def test_spectrum_is_the_fourier_transform(equations: str, legs: str, kind: str,
     assert np.max(np.abs(exact)) > 1e-3
 
 
+@pytest.mark.slow
 def test_one_loop_converges_faster_than_any_power() -> None:
     total = FieldTheory.langevin(QUADRATIC).cumulant("x,x", loops=1)
     values = {"T": 1.0, "g": 0.1}
@@ -77,6 +78,7 @@ def test_mean_shift_is_the_tadpole() -> None:
     assert complex(found) == pytest.approx(0.2, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_gradient_is_that_of_the_formula() -> None:
     total = FieldTheory.langevin(CUBIC).cumulant("x,x", loops=1)
     spectrum = compile_frequency(total, nodes=32)

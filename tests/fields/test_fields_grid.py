@@ -41,7 +41,7 @@ def closed(total: Any, times: np.ndarray, values: dict[str, float]) -> np.ndarra
     ("equations", "legs", "loops", "values"),
     [
         (CUBIC, "x,xt", 2, {"T": 1.0, "g": 0.05}),
-        (NOISY, "x,x", 1, {"b": 0.2, "g": 0.1}),
+        pytest.param(NOISY, "x,x", 1, {"b": 0.2, "g": 0.1}, marks=pytest.mark.slow),
         pytest.param(QUADRATIC, "x,x", 2, {"T": 1.0, "g": 0.1}, marks=pytest.mark.slow),
         pytest.param(TWO, "x,y", 1, {"g": 0.1}, marks=pytest.mark.slow),
     ],
@@ -70,6 +70,7 @@ def test_error_falls_with_the_step_like_its_fourth_power() -> None:
     assert 10 < errors[0] / errors[1] < 25
 
 
+@pytest.mark.slow
 def test_a_jump_that_counts_wholly_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutation: R = 1 instead of 1/2 at equal times shifts the result by the first order of the step."""
     total = FieldTheory.langevin(CUBIC).cumulant("x,x", loops=1)

@@ -118,7 +118,7 @@ class MomentumSum:
 
     @cached_property
     def integrand(self) -> Any:
-        """The sum of the integrands of one number of loops, contact terms left out: a function of t > 0 where two times are kept."""
+        """The sum of the integrands of one number of loops without contact terms, a function of t > 0 where two times are kept."""
         self._one_order()
         return sp.Add(*(term.integrand for term in self if not term.contact))
 
@@ -186,7 +186,7 @@ class MomentumSum:
         """Why there is no term."""
         if any(self.count().values()):
             return "every diagram has a vertex factor that vanishes"
-        reasons = (self.diagrams(loops).empty_reason for loops in range(self.lowest, self.loops + 1))
+        reasons = (self.diagrams(loops).empty_reason for loops in range(self.loops, self.lowest - 1, -1))
         return next((reason for reason in reasons if reason), "none exists")
 
     def __str__(self) -> str:

@@ -55,7 +55,7 @@ def route(diagram: Diagram) -> Route:
     """The wave vectors of all lines; legs are labelled 1, 2, .., and loop momenta are q, or q1, q2, ..
 
     >>> from symtensor.diagrams import enumerate_diagrams
-    >>> (diagram,) = enumerate_diagrams("kpz", "xt:1,xt:1", loops=1, kind="1pi")
+    >>> (diagram,) = enumerate_diagrams("kpz", {"xt": ["1", "2"]}, loops=1, kind="1pi")
     >>> route(diagram).momenta
     (-k, k, -k/2 - q, -k/2 + q)
     """

@@ -18,7 +18,7 @@ class ScalarProduct(sp.Function):
 
     >>> k, q = sp.symbols("k q")
     >>> ScalarProduct(k - q, -q), multiplied_out(ScalarProduct(k - q, -q))
-    (-(k - q).q, -k.q + q^2)
+    (-q.(k - q), -k.q + q^2)
     """
 
     nargs = 2
