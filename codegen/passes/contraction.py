@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import opt_einsum
 
@@ -55,7 +56,7 @@ def contraction_plan(operands: Sequence[str], output: str, sizes: Mapping[str, i
     if len(operands) < 3:
         steps = ((0, 1),) if len(operands) == 2 else ()
         return Plan(steps, *_costs(steps, operands, output, sizes), "none")
-    optimisers = ["dp" if len(operands) <= _DYNAMIC else "auto", "greedy"]
+    optimisers: list[Any] = ["dp" if len(operands) <= _DYNAMIC else "auto", "greedy"]
     plans = []
     if len(operands) <= _EXHAUSTIVE:
         steps = _exact(operands, output, sizes)

@@ -12,6 +12,7 @@ import sympy as sp
 from symtensor.activation import X, activation
 from symtensor.derivation.settings import OptionError
 from symtensor.fields import DiagramSum, FieldTheory
+from symtensor.fields.free import LinearFree
 from symtensor.fields.loop_hierarchy import loop_cumulant
 from symtensor.fields.time_series import TimeSeries
 
@@ -33,10 +34,10 @@ class Network:
 
     name: str
     phi: sp.Expr
-    weights: tuple[tuple[sp.Rational, sp.Rational], tuple[sp.Rational, sp.Rational]]
-    inputs: tuple[sp.Rational, sp.Rational]
-    tau: sp.Rational = sp.S.One
-    start: tuple[sp.Rational, sp.Rational] | None = None
+    weights: tuple[tuple[Any, Any], tuple[Any, Any]]
+    inputs: tuple[Any, Any]
+    tau: Any = sp.S.One
+    start: tuple[Any, Any] | None = None
 
     @property
     def times(self) -> tuple[sp.Expr, sp.Expr]:
@@ -56,9 +57,12 @@ class Network:
         """The field theory about the fixed point; D stays a symbol. Raises TheoryError: no, or several, stable fixed points."""
         return _theory(self)
 
-    def require_stable(self) -> None:
-        """Raises TheoryError: no stable fixed point, or several without `start`."""
-        self.theory.free.rates
+    @property
+    def linear(self) -> LinearFree:
+        """The linear equation at the fixed point."""
+        free = self.theory.free
+        assert isinstance(free, LinearFree)
+        return free
 
     @property
     def point(self) -> tuple[sp.Expr, ...]:

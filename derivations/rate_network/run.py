@@ -55,7 +55,7 @@ def run_derivation(derivation: Derivation, settings: Settings, context: RunConte
     """Run everything for the network of the options and leave it in the folder ``settings["out"]``."""
     require_samples(settings)
     network = read_network(settings)
-    network.require_stable()  # before anything is written
+    _ = network.theory  # a network without one stable fixed point is refused before anything is written
     asked = replace(derivation, steps=partial(steps, network), kernels=partial(kernels, network))
     return run_fields(asked, settings, context, partial(_compute, network=network))
 
@@ -80,7 +80,7 @@ def _compute(work: Work, network: Network) -> FieldResults:
         ]  # fmt: skip
     figures = (_figure(t, curves, measured), _diagram_figure(work, network, t), _scaling_figure(coefficients, noise, measured))
     values: dict[str, Any] = {
-        "fixed_point": [float(x) for x in network.point], "rates": [str(sp.N(r, 10)) for r in network.theory.free.rates],
+        "fixed_point": [float(x) for x in network.point], "rates": [str(sp.N(r, 10)) for r in network.linear.rates],
         "coefficients": {name: list(c) for name, c in coefficients.items()},
         "moments": {name: dict(_theory(name, c, noise)) for name, c in coefficients.items()},
     }  # fmt: skip

@@ -59,7 +59,6 @@ def steps(network: Network = DEFAULT) -> tuple[Step, ...]:
 
 
 def _model(network: Network) -> Step:
-    theory = network.theory
     lhs = ("du", "dv" if network.tau == 1 else rf"{sp.latex(network.tau)}\,dv")
     drive = [sp.latex(sp.N(s, SHOWN)) for s in network.drives()]
     equations = [
@@ -69,7 +68,7 @@ def _model(network: Network) -> Step:
     equations += [
         Equation(rf"\varphi(x) = {sp.latex(network.phi)}"),
         Equation(rf"(u^*, v^*) = ({', '.join(sp.latex(sp.N(x, 10)) for x in network.point)})", "fixed point"),
-        Equation(rf"A = {_matrix(theory.free.drift)},\qquad \text{{rates }} {_numbers(theory.free.rates)}"),
+        Equation(rf"A = {_matrix(network.linear.drift)},\qquad \text{{rates }} {_numbers(network.linear.rates)}"),
     ]
     text = (
         r"The fixed point solves $x_i = \varphi(s_i)$ with $s_i = \sum_j w_{ij} x_j + h_i$. It has no closed form; it is found "
@@ -103,7 +102,7 @@ def _rules(network: Network) -> Step:
     equations = (
         Equation(r"v_{\tilde x_i x_{j_1}\cdots x_{j_k}} = \frac{1}{\tau_i}\,\varphi^{(k)}(s_i)\, w_{i j_1}\cdots w_{i j_k}"),
         *map(Equation, slopes),
-        Equation(rf"C(0) = {_matrix(theory.free.covariance)}", "tree level"),
+        Equation(rf"C(0) = {_matrix(network.linear.covariance)}", "tree level"),
     )
     checks = (
         Check("vertices", r"every vertex of the theory is this product, to 25 digits", lambda: _vertices(network)),
@@ -137,7 +136,7 @@ def linear_theory(network: Network) -> tuple[Array, Array]:
 
 def _lyapunov(network: Network) -> CheckOutcome:
     _, expected = linear_theory(network)
-    found = np.array([[float(entry.subs(D, 1)) for entry in row] for row in network.theory.free.covariance.tolist()])
+    found = np.array([[float(entry.subs(D, 1)) for entry in row] for row in network.linear.covariance.tolist()])
     error = float(np.max(np.abs(found - expected)))
     return CheckOutcome(error < TOLERANCE * float(np.max(np.abs(expected))), f"largest difference {error:.1e} D")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
@@ -43,7 +43,7 @@ def _legs(theory: FieldTheory, legs: tuple[str, ...]) -> str:
     return r"\,".join(written[leg] + (f"^{{{n}}}" if n > 1 else "") for leg, n in counted.items())
 
 
-def rounded(expression: sp.Expr, digits: int = 0) -> sp.Expr:
+def rounded(expression: Any, digits: int = 0) -> Any:
     """Decimal numbers with this many digits; 0 leaves them as they are."""
     return expression.xreplace({n: sp.Float(n, digits) for n in expression.atoms(sp.Float)}) if digits else expression
 

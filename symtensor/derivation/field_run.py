@@ -219,7 +219,7 @@ def few_samples(walkers: float) -> list[str]:
     if walkers >= 16 * FEWEST:
         return []
     return [
-        f"only {walkers:.0f} trajectories: averages of skewed quantities may have standard errors that are too small; take --samples "
+        f"only {walkers:.0f} trajectories: skewed averages may have standard errors that are too small; take --samples "
         f"{16 * FEWEST} or more"
     ]
 

@@ -13,8 +13,8 @@ from itertools import combinations, permutations
 from math import prod
 from typing import Any
 
-from symtensor.derivation.kernels import Argument, Assignment, TensorKernel
 from symtensor.fields._grid_network import ArrayFactor, GridIndex, Network
+from symtensor.fields._jax_side import kernel_kinds
 from symtensor.tensor import Dimension, Index, Tensor
 
 __all__ = ["TIME", "ContractionPlan"]
@@ -33,8 +33,8 @@ class ContractionPlan:
     """Kernels and calls for some networks on a grid of `points` times; `largest` is the size of the largest array."""
 
     points: int
-    kernels: dict[str, TensorKernel] = field(default_factory=dict)
-    calls: list[Assignment] = field(default_factory=list)
+    kernels: dict[str, Any] = field(default_factory=dict)
+    calls: list[Any] = field(default_factory=list)
     largest: int = 0
     products: float = 0.0
     _results: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
@@ -99,11 +99,11 @@ class ContractionPlan:
         key = (kernel.name, tuple(name for name, _ in operands))
         if key not in self._results:
             self._results[key] = f"y{len(self._results) + 1}"
-            self.calls.append(Assignment((self._results[key],), *key))
+            self.calls.append(kernel_kinds().Assignment((self._results[key],), *key))
             self.largest = max(self.largest, prod(self._size(index) for index in output))
         return self._results[key], output
 
-    def _kernel(self, inputs: Sequence[tuple[GridIndex, ...]], output: tuple[GridIndex, ...]) -> TensorKernel:
+    def _kernel(self, inputs: Sequence[tuple[GridIndex, ...]], output: tuple[GridIndex, ...]) -> Any:
         """The kernel that contracts arrays with these indices; patterns that differ in names only are one kernel."""
         named = _indices([i for indices in inputs for i in indices if i[0] != "f"])
         name = _pattern(inputs, output, named)
@@ -113,12 +113,13 @@ class ContractionPlan:
                 slots = tuple(i[1] if i[0] == "f" else named[i] for i in indices)
                 sizes = tuple(TIME if i[0] == "t" else int(i[-1]) for i in indices)
                 head = Tensor(letter, sizes)
-                heads.append(Argument(letter, tuple(str(s) if isinstance(s, Dimension) else s for s in sizes)))
+                heads.append(kernel_kinds().Argument(letter, tuple(str(s) if isinstance(s, Dimension) else s for s in sizes)))
                 expression = head[slots] if expression is None else expression * head[slots]
             assert expression is not None
             summed = [index for key, index in named.items() if key not in output]
             axes = tuple(named[i] for i in output)
-            self.kernels[name] = TensorKernel(name, tuple(heads), expression.sum(*summed) if summed else expression, axes)
+            total = expression.sum(*summed) if summed else expression
+            self.kernels[name] = kernel_kinds().TensorKernel(name, tuple(heads), total, axes)
         return self.kernels[name]
 
 

@@ -153,7 +153,8 @@ class Elements:
 
 def _read(entries: Sequence[Any], rates: Sequence[Any]) -> tuple[Any, list[Any]]:
     """The smallest ring that holds all numbers (a field, unless they are polynomials in parameters), and the entries in it."""
-    domain, read = sp.construct_domain([*entries, *rates], field=True, extension=True)
+    found: Any = sp.construct_domain([*entries, *rates], field=True, extension=True)
+    domain, read = found
     expressions = [sp.sympify(entry) for entry in (*entries, *rates)]
     choices: list[Any] = []
     if domain.is_FractionField and not any(rate.free_symbols for rate in expressions[len(entries) :]):

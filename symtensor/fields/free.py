@@ -152,7 +152,7 @@ class LinearFree:
             modes = self.modes
         except TheoryError:
             return _lyapunov(self.drift, self.noise)
-        return sp.ImmutableMatrix((modes * self.mode_covariance * modes.T).applyfunc(sp.cancel))
+        return sp.ImmutableMatrix((modes * self.mode_covariance * modes.T).applyfunc(sp.cancel).applyfunc(_real))
 
     def joined(self, one: int, other: int) -> bool:
         """Whether drift or noise couples two variables directly."""
@@ -168,7 +168,7 @@ class LinearFree:
         return sp.ImmutableMatrix(self.response(time) * self.covariance)
 
 
-def _real(entry: sp.Expr) -> sp.Expr:
+def _real(entry: Any) -> Any:
     """The entry of a real matrix without the imaginary rounding errors that decimal complex modes leave."""
     return sp.expand(entry).xreplace({sp.I: sp.S.Zero}) if entry.has(sp.Float) and entry.has(sp.I) else entry
 

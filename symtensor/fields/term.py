@@ -211,7 +211,7 @@ def _real_parts(value: ExponentialSum, legs: Legs) -> sp.Expr:
     )
 
 
-def _shown(rate: sp.Expr) -> sp.Expr:
+def _shown(rate: Any) -> Any:
     """A rate; one that stands for a decimal number (rates are made exact to find relations between them) as a decimal again."""
     long = rate.is_Rational and sp.Integer(rate.q) > 10**12
     return rate.evalf(DIGITS) if long else rate
@@ -226,7 +226,7 @@ def _terms(value: ExponentialSum, legs: Legs) -> list[sp.Expr]:
     return found
 
 
-def tidy(coefficient: sp.Expr) -> sp.Expr:
+def tidy(coefficient: sp.Expr) -> Any:
     """A polynomial expanded, a fraction factored."""
     _, below = sp.fraction(coefficient)
     if not below.free_symbols:
