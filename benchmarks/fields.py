@@ -1,6 +1,6 @@
 """Two-loop two-point functions: symbolic step, compilation, and run time on 512 time points, closed form and grid.
 
-    python -P benchmarks/fields.py [--points 128 256 512] [--closed-only]
+    python benchmarks/fields.py [--points 128 256 512] [--closed-only]
 
 Wall seconds of one run. Peers' figures, on their machines and as they state them: sft-wick 2.7 s for the symbolic step of KPZ at
 two loops; Daedalus 5-10 s for the cubic Langevin equation to two loops on 33 points (`ratio`: 5 s over our total for that theory,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 import sympy as sp
 
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     Argument,
     ArrayKernel,
     BatchKernel,

@@ -58,7 +58,7 @@ class Cache:
     --------
     >>> import sympy as sp, tempfile
     >>> from codegen import ModuleSpec
-    >>> from symtensor.derivation.kernels import Argument, ScalarKernel
+    >>> from symtensor.kernels import Argument, ScalarKernel
     >>> kernel = ScalarKernel("f", (Argument("x"),), (("y", sp.Symbol("x") ** 2),))
     >>> spec = ModuleSpec("squares", "Squares.", (kernel,))
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     Argument,
     ArrayKernel,
     CompositeKernel,

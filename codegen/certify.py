@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from symtensor.derivation.kernels import ScalarKernel
+from symtensor.kernels import ScalarKernel
 
 from .backends.jax_backend import require_dtype
 from .certificate import Cancellation, CancellationWarning, Certificate, Measured, PointError
@@ -85,7 +85,7 @@ def certify(
     Examples
     --------
     >>> import sympy as sp, jax
-    >>> from symtensor.derivation.kernels import Argument, ScalarKernel
+    >>> from symtensor.kernels import Argument, ScalarKernel
     >>> from codegen import ModuleSpec, generate
     >>> jax.config.update("jax_enable_x64", True)
     >>> x = sp.Symbol("x", real=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import numpy as np
 
-from symtensor.derivation.kernels import ArrayKernel, Kernel, MomentKernel, OdeKernel, TensorKernel
+from symtensor.kernels import ArrayKernel, Kernel, MomentKernel, OdeKernel, TensorKernel
 
 from .backends.jax_backend import call
 from .backends.jax_derivatives import derivative_products

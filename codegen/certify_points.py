@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import sympy as sp
 
-from symtensor.derivation.kernels import Argument, ScalarKernel
+from symtensor.kernels import Argument, ScalarKernel
 
 from .errors import GenerationError
 

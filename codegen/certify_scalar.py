@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import numpy as np
 
-from symtensor.derivation.kernels import ScalarKernel
+from symtensor.kernels import ScalarKernel
 
 from .backends.jax_backend import call
 from .backends.jax_derivatives import gradients

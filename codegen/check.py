@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symtensor.derivation.kernels import OdeKernel
+from symtensor.kernels import OdeKernel
 
 from .backends.jax_backend import call, custom_calls, stable_hlo
 from .backends.numpy_backend import NumpyBackend

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symtensor.derivation.kernels import Argument, ArrayKernel, BatchKernel, FixedPointKernel, Kernel, OdeKernel, ScanKernel
+from symtensor.kernels import Argument, ArrayKernel, BatchKernel, FixedPointKernel, Kernel, OdeKernel, ScanKernel
 
 from .call import Parameters, converted
 from .module import GeneratedModule

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symtensor.derivation.kernels import Kernel, ScalarKernel
+from symtensor.kernels import Kernel, ScalarKernel
 
 from .graph import Graph, Node, postorder
 from .ir import Contraction, Function, MomentFunction, ScalarFunction, TapeFunction, TensorFunction
@@ -144,7 +144,7 @@ def report(module: GeneratedModule) -> CostReport:
     --------
     >>> import sympy as sp
     >>> from codegen import ModuleSpec, generate
-    >>> from symtensor.derivation.kernels import Argument, ScalarKernel
+    >>> from symtensor.kernels import Argument, ScalarKernel
     >>> x = sp.Symbol("x", real=True)
     >>> kernel = ScalarKernel("quartic", (Argument("x"),), (("y", x**4 + 3 * x**3 + 2 * x**2 + x + 1),))
     >>> print(report(generate(ModuleSpec("m", "A polynomial.", (kernel,)))))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import numpy as np
 
-from symtensor.derivation.kernels import Argument, FixedPointKernel, OdeKernel, ScanKernel
+from symtensor.kernels import Argument, FixedPointKernel, OdeKernel, ScanKernel
 
 from .backends.jax_backend import require_dtype
 from .backends.reference import ReferenceBackend

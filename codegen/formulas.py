@@ -6,7 +6,7 @@ from itertools import islice
 
 import sympy as sp
 
-from symtensor.derivation.kernels import Kernel, MomentKernel, ScalarKernel, TensorKernel
+from symtensor.kernels import Kernel, MomentKernel, ScalarKernel, TensorKernel
 
 __all__ = ["formula"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from symtensor.derivation.kernels import Argument
+from symtensor.kernels import Argument
 from symtensor.numerics.rules import Rule
 
 from .graph import Node

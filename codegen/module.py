@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from symtensor.derivation.kernels import Kernel
+from symtensor.kernels import Kernel
 
 from .analyse import Signature, analyse
 from .cost import Cost, cost_of
@@ -100,7 +100,7 @@ def generate(spec: ModuleSpec) -> GeneratedModule:
     Examples
     --------
     >>> import sympy as sp
-    >>> from symtensor.derivation.kernels import Argument, ScalarKernel
+    >>> from symtensor.kernels import Argument, ScalarKernel
     >>> x = sp.Symbol("x", real=True)
     >>> kernel = ScalarKernel("well", (Argument("x"),), (("y", sp.log(1 + x**2)),))
     >>> module = generate(ModuleSpec("potential", "A potential.", (kernel,)))

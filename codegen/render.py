@@ -11,7 +11,7 @@ from typing import Any
 
 import jinja2
 
-from symtensor.derivation.kernels import Argument
+from symtensor.kernels import Argument
 
 from .analyse import Signature
 from .ir import (

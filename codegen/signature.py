@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     Argument,
     ArrayKernel,
     BatchKernel,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from symtensor.derivation.kernels import Kernel
+from symtensor.kernels import Kernel
 from symtensor.numerics.rules import Rule
 
 __all__ = ["ModuleSpec"]

@@ -63,7 +63,7 @@ def compile(
     expression
         A SymPy expression (piecewise, special functions, `GaussianExpectation` included), matrix or N-dimensional array;
         sums over IndexedBase components; matrix expressions; a tensor expression; a truncated series of `symtensor.series` or
-        `symtensor.taylor`; a `Scan`, `Ode` or `FixedPoint`; kernels (`symtensor.derivation.kernels`); a text in the symbols of
+        `symtensor.taylor`; a `Scan`, `Ode` or `FixedPoint`; kernels (`symtensor.kernels`); a text in the symbols of
         `args`. A sequence or mapping of expressions is a function with several outputs, a named tuple.
     args
         In order: symbols, IndexedBase, MatrixSymbol, Tensor, or a text of names; a mapping name -> such a thing, or name -> an

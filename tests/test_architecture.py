@@ -19,7 +19,7 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 import symtensor, symtensor.tensor, symtensor.expansion, symtensor.fields, symtensor.activation, symtensor.parsing
 import symtensor.diagrams, symtensor.bounds, symtensor.verify
-import symtensor.numerics.expectation, symtensor.derivation.model, symtensor.derivation.kernels, symtensor.cli
+import symtensor.numerics.expectation, symtensor.derivation.model, symtensor.kernels, symtensor.cli
 import codegen, derivations.resnet_kernel
 from symtensor import RandomTensor, bound, definite_bound, enumerate_diagrams, expect, scale, verify_bound, verify_samples
 assert abs(expect("tanh", 1.0).value) < 1e-12

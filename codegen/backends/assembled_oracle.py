@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     Argument,
     ArrayKernel,
     ArrayOutput,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symtensor.derivation.kernels import Argument, BatchKernel, Kernel, OdeKernel, ScanKernel
+from symtensor.kernels import Argument, BatchKernel, Kernel, OdeKernel, ScanKernel
 
 if TYPE_CHECKING:
     from ..module import GeneratedModule

@@ -19,7 +19,7 @@ import mpmath
 import numpy as np
 
 from symtensor.activation import Activation
-from symtensor.derivation.kernels import MomentKernel
+from symtensor.kernels import MomentKernel
 
 from ..gauss import legendre_rule
 from ..ir import Method

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from symtensor.derivation.kernels import CompositeKernel, MomentKernel, OdeKernel, ScalarKernel, TensorKernel
 from symtensor.expansion.gaussian import closed_form
+from symtensor.kernels import CompositeKernel, MomentKernel, OdeKernel, ScalarKernel, TensorKernel
 from symtensor.numerics.rules import CLOSED, Rule
 
 from ..errors import GenerationError

@@ -20,7 +20,7 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     ArrayKernel,
     BatchKernel,
     CompositeKernel,

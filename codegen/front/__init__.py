@@ -17,10 +17,10 @@ from typing import Any
 
 import sympy as sp
 
-from symtensor.derivation.kernels import ArrayKernel, BatchKernel, FixedPointKernel, Kernel, ScalarKernel, TensorKernel
-from symtensor.derivation.programs import FixedPoint, Ode, Scan
+from symtensor.kernels import ArrayKernel, BatchKernel, FixedPointKernel, Kernel, ScalarKernel, TensorKernel
 from symtensor.numerics.rules import Rule, parse_rule
 from symtensor.parsing import parse_expression
+from symtensor.programs import FixedPoint, Ode, Scan
 
 from ..analyse import KERNEL_KINDS
 from ..cache import Cache

@@ -19,8 +19,8 @@ from typing import Any
 
 import sympy as sp
 
-from symtensor.derivation.kernels import Argument, Component
-from symtensor.derivation.programs import GaussianExpectation
+from symtensor.kernels import Argument, Component
+from symtensor.programs import GaussianExpectation
 from symtensor.tensor import Dimension, Tensor
 
 from ..errors import InputError, NameClash, UnboundName

@@ -10,7 +10,7 @@ from typing import Any
 
 import sympy as sp
 
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     Argument,
     ArrayKernel,
     ArrayOutput,

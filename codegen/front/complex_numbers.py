@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symtensor.derivation.kernels import Component
+from symtensor.kernels import Component
 
 from ..errors import UnsupportedNode
 from .arguments import Inputs

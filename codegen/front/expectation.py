@@ -16,10 +16,10 @@ import sympy as sp
 from symtensor.activation import Activation, ActivationError
 from symtensor.activation.pieces import KINKED
 from symtensor.activation.stable import compile_numpy, stable_form
-from symtensor.derivation.kernels import Argument, ExpectationKernel, ScalarKernel
-from symtensor.derivation.programs import GaussianExpectation
 from symtensor.expansion.gaussian import K11, K12, K22, closed_form
+from symtensor.kernels import Argument, ExpectationKernel, ScalarKernel
 from symtensor.numerics.rules import Rule, nodes_weights
+from symtensor.programs import GaussianExpectation
 
 from ..errors import InputError, UnsupportedNode
 from ..names import fresh_names, identifier
@@ -119,7 +119,7 @@ def _require_smooth(node: GaussianExpectation, where: str) -> None:
     if kinked:
         raise UnsupportedNode(
             f"{where}: {kinked[0]} in {node} has a kink or a jump, where a quadrature of a formula converges slowly; "
-            "a MomentKernel splits E sigma(x) sigma(y) at the kinks (symtensor.derivation.kernels), symtensor.expect gives numbers"
+            "a MomentKernel splits E sigma(x) sigma(y) at the kinks (symtensor.kernels), symtensor.expect gives numbers"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import sympy as sp
 
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     Argument,
     Assignment,
     CompositeKernel,
@@ -18,7 +18,7 @@ from symtensor.derivation.kernels import (
     OdeKernel,
     ScanKernel,
 )
-from symtensor.derivation.programs import FixedPoint, Ode, Scan
+from symtensor.programs import FixedPoint, Ode, Scan
 from symtensor.tensor import Index, Tensor, TensorExpr
 
 from ..errors import InputError, NameClash, ShapeError

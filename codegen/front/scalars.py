@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import sympy as sp
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from symtensor.derivation.kernels import Argument, Assignment, Kernel, ScalarKernel
-from symtensor.derivation.programs import GaussianExpectation
+from symtensor.kernels import Argument, Assignment, Kernel, ScalarKernel
 from symtensor.numerics.rules import Rule
+from symtensor.programs import GaussianExpectation
 
 from ..names import fresh_names
 from ..strict import nodes_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     ArrayKernel,
     BatchKernel,
     CompositeKernel,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from symtensor.derivation.kernels import Argument, ArrayKernel, ArrayOutput, Component, ScalarKernel
+from symtensor.kernels import Argument, ArrayKernel, ArrayOutput, Component, ScalarKernel
 
 from ..ir import TemplateFunction
 from ..printers import number_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symtensor.derivation.kernels import Argument, BatchKernel, Kernel, OdeKernel, ScanKernel
+from symtensor.kernels import Argument, BatchKernel, Kernel, OdeKernel, ScanKernel
 
 from ..ir import TemplateFunction
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symtensor.derivation.kernels import CompositeKernel
+from symtensor.kernels import CompositeKernel
 
 from ..ir import Call, CompositeFunction
 

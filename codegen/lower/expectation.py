@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from symtensor.derivation.kernels import Argument, ExpectationKernel, ScalarKernel
+from symtensor.kernels import Argument, ExpectationKernel, ScalarKernel
 
 from ..errors import GenerationError
 from ..ir import TemplateFunction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symtensor.derivation.kernels import Argument, CompositeKernel, FixedPointKernel
+from symtensor.kernels import Argument, CompositeKernel, FixedPointKernel
 
 from ..ir import TemplateFunction
 from ..printers.layout import tuple_text

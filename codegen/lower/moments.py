@@ -11,8 +11,8 @@ from __future__ import annotations
 import sympy as sp
 
 from symtensor.activation import X
-from symtensor.derivation.kernels import MomentKernel
 from symtensor.expansion.gaussian import K11, K12, K22, closed_form
+from symtensor.kernels import MomentKernel
 from symtensor.numerics.rules import Rule
 
 from ..errors import GenerationError

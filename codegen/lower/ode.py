@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symtensor.derivation.kernels import Argument, CompositeKernel, OdeKernel
+from symtensor.kernels import Argument, CompositeKernel, OdeKernel
 
 from ..ir import LoopFunction
 

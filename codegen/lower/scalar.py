@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import sympy as sp
 
-from symtensor.derivation.kernels import Argument, ScalarKernel
+from symtensor.kernels import Argument, ScalarKernel
 
 from ..graph import Graph, Node, postorder, rebuild
 from ..ir import ScalarFunction, StageCall, TapeFunction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symtensor.derivation.kernels import Argument, CompositeKernel, ScanKernel
+from symtensor.kernels import Argument, CompositeKernel, ScanKernel
 
 from ..ir import LoopFunction
 

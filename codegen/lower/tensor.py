@@ -19,7 +19,7 @@ from itertools import combinations
 
 import sympy as sp
 
-from symtensor.derivation.kernels import TensorKernel
+from symtensor.kernels import TensorKernel
 from symtensor.tensor import Dimension, Factor, Index, Tensor, Term
 
 from ..errors import NameClash, ShapeError

@@ -20,11 +20,11 @@ from derivations.cubic_langevin.sums import (
 )
 from symtensor.derivation.diagram_steps import diagram_step, rules_step, second_route
 from symtensor.derivation.field_run import loop_name, sum_kernel
-from symtensor.derivation.kernels import Kernel
 from symtensor.derivation.model import Check, CheckOutcome, Equation, Step
 from symtensor.derivation.shapes import static_values, summed_by_shape
 from symtensor.expansion import perturbative_moments
 from symtensor.fields import theory
+from symtensor.kernels import Kernel
 
 __all__ = ["kernels", "steps"]
 

@@ -28,8 +28,8 @@ PAIRS = {"uu": (0, 0), "uv": (0, 1), "vu": (1, 0), "vv": (1, 1)}
 class Network:
     """tau_i dx_i = (-x_i + phi(weights_i . x + inputs_i)) dt + tau_i sqrt(2 D) dW_i, x = (u, v), tau = (1, tau).
 
-    `phi` is an expression in `symtensor.activation.X`; all numbers are exact rationals. `start` is the fixed point to expand
-    about, as decimals, if there are several stable ones.
+    `phi` is an expression in `symtensor.activation.X`; weights, inputs and tau are exact rationals. `start` is the fixed point to
+    expand about, as decimals, if there are several stable ones.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Network:
     weights: tuple[tuple[Any, Any], tuple[Any, Any]]
     inputs: tuple[Any, Any]
     tau: Any = sp.S.One
-    start: tuple[Any, Any] | None = None
+    start: tuple[Any, ...] | None = None
 
     @property
     def times(self) -> tuple[sp.Expr, sp.Expr]:
@@ -119,7 +119,7 @@ def _hierarchy(network: Network, groups: tuple[tuple[tuple[int, int], ...], ...]
 
 def _network(name: str, phi: sp.Expr, numbers: Mapping[str, Any], start: Any = None) -> Network:
     a, b, c, d, h, k, tau = (sp.Rational(str(numbers[key])) for key in ("a", "b", "c", "d", "h_u", "h_v", "tau"))
-    point = None if start is None else (sp.Rational(str(start[0])), sp.Rational(str(start[1])))
+    point = None if start is None else tuple(sp.Float(str(x)) for x in start)  # decimals are refined
     return Network(name, phi, ((a, -b), (c, -d)), (h, k), tau, point)
 
 

@@ -41,6 +41,7 @@ LAGS, DENSITY = 8, 16
 #: noise strengths of the simulations, in units of D
 FRACTIONS = (0.25, 0.5, 1.0)
 TREE, ONE = loop_name(0), loop_name(1)
+LEFT_OUT = "What one loop leaves out is estimated by the two-loop term, continued as a geometric series."
 #: equal-time quantities by name: LaTeX, variables
 MOMENTS = {
     "<u>": (r"\langle u\rangle", (0,)),
@@ -73,7 +74,8 @@ def _compute(work: Work, network: Network) -> FieldResults:
     comparisons: list[ComparisonTable] = []
     if measured:
         with work.timed("two loops, for the truncation"):
-            neglected = {pair: _two_loops(network, pair, t[::DENSITY]) * noise**3 for pair in PAIRS}
+            one = {pair: (found[ONE] - found[TREE])[::DENSITY] for pair, found in curves.items()}
+            neglected = {p: _remainder(one[p], _two_loops(network, p, t[::DENSITY]) * noise**3) for p in PAIRS}
         comparisons = [
             _moment_table(coefficients, measured), _scaling_table(coefficients, measured),
             *(_curve_table(pair, curves[pair], neglected[pair], measured[-1]) for pair in PAIRS),
@@ -108,7 +110,7 @@ def _coefficients(work: Work, network: Network, variables: tuple[int, ...]) -> t
 
 def _two_loops(network: Network, pair: str, times: Array) -> Array:
     one, other = PAIRS[pair]
-    return np.abs(network.without_diagrams([{one: 1}, {other: 1}], 2).values(times, {D: 1})[2])
+    return network.without_diagrams([{one: 1}, {other: 1}], 2).values(times, {D: 1})[2]
 
 
 def _power(name: str) -> int:
@@ -122,7 +124,15 @@ def _theory(name: str, coefficients: tuple[float, ...], noise: float) -> dict[st
 
 
 def _truncation(name: str, coefficients: tuple[float, ...], noise: float) -> float:
-    return abs(coefficients[2]) * noise ** (_power(name) + 2)
+    power = _power(name)
+    return float(_remainder(coefficients[1] * noise ** (power + 1), coefficients[2] * noise ** (power + 2)))
+
+
+def _remainder(one: Any, two: Any) -> Array:
+    """What one loop leaves out if further orders fall by the ratio of two loops to one; infinite if they do not fall."""
+    largest = float(np.max(np.abs(one)))
+    ratio = float(np.max(np.abs(two))) / largest if largest else np.inf
+    return np.abs(two) / (1 - ratio) if ratio < 1 else np.full(np.shape(two), np.inf)
 
 
 def _theory_table(coefficients: Mapping[str, tuple[float, ...]], noise: float) -> Table:
@@ -219,7 +229,7 @@ def _moment_table(coefficients: Mapping[str, tuple[float, ...]], measured: list[
             latex = rf"{MOMENTS[name][0]},\ D = {noise:g}"
             truncation = _truncation(name, numbers, noise)
             rows.append(Compared(f"{name}, D = {noise:g}", latex, _theory(name, numbers, noise), value, se, truncation))
-    caption = "Means and equal-time covariances at three noise strengths; the truncation is the two-loop term."
+    caption = f"Means and equal-time covariances at three noise strengths. {LEFT_OUT}"
     return ComparisonTable(caption, "simulation", tuple(rows), "Means and equal-time covariances")
 
 
@@ -256,7 +266,7 @@ def _curve_table(pair: str, curve: Mapping[str, Array], neglected: Array, found:
         name = f"<{pair[0]}({found['times'][at]:g}) {pair[1]}(0)>"
         latex = rf"\langle {pair[0]}({found['times'][at]:g})\,{pair[1]}(0)\rangle_c"
         rows.append(Compared(name, latex, theory, value, se, float(neglected[at])))
-    caption = rf"$\langle {pair[0]}(t)\,{pair[1]}(0)\rangle_c$; the truncation is the two-loop term at this time."
+    caption = rf"$\langle {pair[0]}(t)\,{pair[1]}(0)\rangle_c$. {LEFT_OUT}"
     return ComparisonTable(caption, "simulation", tuple(rows), f"<{pair[0]}(t) {pair[1]}(0)>")
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from derivations.rate_network.network import DEFAULT, PAIRS, VARIABLES, D, Network
 from symtensor.derivation.diagram_steps import diagram_step, rounded
 from symtensor.derivation.field_run import sum_kernel
-from symtensor.derivation.kernels import Argument, Kernel, ScalarKernel
 from symtensor.derivation.model import Check, CheckOutcome, Equation, Step
 from symtensor.fields import DiagramSum, Term
+from symtensor.kernels import Argument, Kernel, ScalarKernel
 
 __all__ = ["class_of", "kernels", "linear_theory", "means_by_hand", "relative_difference", "steps"]
 

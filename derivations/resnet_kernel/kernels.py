@@ -6,7 +6,7 @@ from functools import cache
 
 from derivations.resnet_kernel.equations import AXES, K1, PAIR, V4, P, a, b, c, d, equations, m, response_table
 from symtensor.activation import Activation, activation
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     Argument,
     Assignment,
     CompositeKernel,

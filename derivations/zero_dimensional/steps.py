@@ -22,13 +22,13 @@ from derivations.zero_dimensional.sums import (
 )
 from symtensor.derivation.diagram_steps import drawings, rules_step, second_route
 from symtensor.derivation.field_run import sum_kernel
-from symtensor.derivation.kernels import Argument, Kernel, ScalarKernel
 from symtensor.derivation.model import Check, CheckOutcome, Drawing, Equation, Step
 from symtensor.diagrams import enumerate_diagrams
 from symtensor.expansion import perturbative_moments
 from symtensor.fields import DiagramSum, theory
 from symtensor.fields.large_n import RadialExpansion, VectorTheory, log_partition, two_point
 from symtensor.fields.large_n.saddle import NUMBER
+from symtensor.kernels import Argument, Kernel, ScalarKernel
 
 __all__ = ["kernels", "steps"]
 

@@ -25,12 +25,12 @@ import numpy as np
 
 from symtensor._codegen import codegen
 from symtensor.derivation.field_results import Compared, ComparisonTable, Curves, FieldResults, FieldRun, Panel, Points, Table
-from symtensor.derivation.kernels import Argument, ScalarKernel
 from symtensor.derivation.model import Derivation, run_checks
 from symtensor.derivation.output import prepare_output
 from symtensor.derivation.provenance import library_versions
 from symtensor.derivation.results import RESULTS_NAME, Labelled, read_netcdf, to_json, write_netcdf, write_summary, write_text
 from symtensor.derivation.settings import INCIDENTAL, Option, OptionError, RunContext, RunResult, Settings
+from symtensor.kernels import Argument, ScalarKernel
 
 if TYPE_CHECKING:
     from symtensor.fields import DiagramSum

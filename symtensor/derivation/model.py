@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from symtensor.derivation.document import Document
-    from symtensor.derivation.kernels import Kernel
     from symtensor.derivation.settings import Option, RunContext, RunResult, Settings
+    from symtensor.kernels import Kernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 
 from symtensor.fields._grid_network import ArrayFactor, GridIndex, Network
-from symtensor.fields._jax_side import kernel_kinds
+from symtensor.kernels import Argument, Assignment, TensorKernel
 from symtensor.tensor import Dimension, Index, Tensor
 
 __all__ = ["TIME", "ContractionPlan"]
@@ -99,7 +99,7 @@ class ContractionPlan:
         key = (kernel.name, tuple(name for name, _ in operands))
         if key not in self._results:
             self._results[key] = f"y{len(self._results) + 1}"
-            self.calls.append(kernel_kinds().Assignment((self._results[key],), *key))
+            self.calls.append(Assignment((self._results[key],), *key))
             self.largest = max(self.largest, prod(self._size(index) for index in output))
         return self._results[key], output
 
@@ -113,13 +113,13 @@ class ContractionPlan:
                 slots = tuple(i[1] if i[0] == "f" else named[i] for i in indices)
                 sizes = tuple(TIME if i[0] == "t" else int(i[-1]) for i in indices)
                 head = Tensor(letter, sizes)
-                heads.append(kernel_kinds().Argument(letter, tuple(str(s) if isinstance(s, Dimension) else s for s in sizes)))
+                heads.append(Argument(letter, tuple(str(s) if isinstance(s, Dimension) else s for s in sizes)))
                 expression = head[slots] if expression is None else expression * head[slots]
             assert expression is not None
             summed = [index for key, index in named.items() if key not in output]
             axes = tuple(named[i] for i in output)
             total = expression.sum(*summed) if summed else expression
-            self.kernels[name] = kernel_kinds().TensorKernel(name, tuple(heads), total, axes)
+            self.kernels[name] = TensorKernel(name, tuple(heads), total, axes)
         return self.kernels[name]
 
 

@@ -13,9 +13,9 @@ import sympy as sp
 from symtensor._codegen import codegen
 from symtensor.fields._grid_network import Network
 from symtensor.fields._grid_plan import TIME, ContractionPlan
-from symtensor.fields._jax_side import kernel_kinds
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.free import LinearFree
+from symtensor.kernels import Argument, ArrayKernel, ArrayOutput, Assignment, Component, CompositeKernel, ScalarKernel, TensorKernel
 from symtensor.tensor import Tensor, TensorExpr
 
 if TYPE_CHECKING:
@@ -83,15 +83,15 @@ class GridProgram:
         return codegen().ModuleSpec(named, title, kernels, statement=" ".join(total.theory.conventions), reference_points=False)
 
     def _diagrams(self) -> Any:
-        calls = [kernel_kinds().Assignment((k.name,), k.name, tuple(a.name for a in k.arguments)) for k in self.sums]
-        returns = tuple(kernel_kinds().Argument(name, ("T",) if self.open_time else ()) for name in self.orders)
+        calls = [Assignment((k.name,), k.name, tuple(a.name for a in k.arguments)) for k in self.sums]
+        returns = tuple(Argument(name, ("T",) if self.open_time else ()) for name in self.orders)
         title = "The orders by number of loops."
-        return kernel_kinds().CompositeKernel("diagrams", self.arguments(), (*self.plan.calls, *calls), returns, title)
+        return CompositeKernel("diagrams", self.arguments(), (*self.plan.calls, *calls), returns, title)
 
     def arguments(self) -> tuple[Any, ...]:
         """Parameters and arrays."""
-        scalars = (kernel_kinds().Argument(name, (), "parameter") for name in self.parameters)
-        arrays = (kernel_kinds().Argument(name, self._shape(name, letter, parts)) for name, letter, parts in self.arrays)
+        scalars = (Argument(name, (), "parameter") for name in self.parameters)
+        arrays = (Argument(name, self._shape(name, letter, parts)) for name, letter, parts in self.arrays)
         return (*scalars, *arrays)
 
     def _shape(self, name: str, letter: str, parts: tuple[int, ...]) -> tuple[str | int, ...]:
@@ -122,14 +122,13 @@ class GridProgram:
         wanted += [(name, self._tensor_shape(name), self._entries(name)) for name, letter, _ in self.arrays if letter == "tensor"]
         expressions = dict.fromkeys(sp.sympify(e) for *_, entries in wanted for e in entries)
         names = {e: f"e{at}" for at, e in enumerate(expressions)}
-        arguments = tuple(kernel_kinds().Argument(name, (), "parameter") for name in self.parameters)
-        kinds = kernel_kinds()
-        step = kinds.ScalarKernel("entries", arguments, tuple((name, e) for e, name in names.items()), "Entries of the arrays.")
+        arguments = tuple(Argument(name, (), "parameter") for name in self.parameters)
+        step = ScalarKernel("entries", arguments, tuple((name, e) for e, name in names.items()), "Entries of the arrays.")
         placed = [(name, shape, tuple(names[sp.sympify(e)] for e in entries)) for name, shape, entries in wanted]
-        outputs = tuple(kinds.ArrayOutput(*each) for each in placed)
-        inputs = tuple(kinds.Component(name) for name in self.parameters)
+        outputs = tuple(ArrayOutput(*each) for each in placed)
+        inputs = tuple(Component(name) for name in self.parameters)
         title = "Drift A and noise G G^T at the saddle, and the vertices."
-        return step, kinds.ArrayKernel("linear", arguments, "entries", inputs, outputs, title)
+        return step, ArrayKernel("linear", arguments, "entries", inputs, outputs, title)
 
     def _entries(self, name: str) -> list[Any]:
         theory = self.total.theory
@@ -157,7 +156,7 @@ def sum_kernel(plan: ContractionPlan, name: str, group: Sequence[Network]) -> An
     expression = TensorExpr.zero(*axes)
     scalars: dict[str, Any] = {}
     for value, coefficient in collected.items():
-        scalars |= {s.name: kernel_kinds().Argument(s.name, (), "parameter") for s in sorted(coefficient.free_symbols, key=str)}
+        scalars |= {s.name: Argument(s.name, (), "parameter") for s in sorted(coefficient.free_symbols, key=str)}
         expression = expression + coefficient * Tensor(value, (TIME,) * len(axes))[axes]
-    heads = (kernel_kinds().Argument(value, ("T",) * len(axes)) for value in collected)
-    return kernel_kinds().TensorKernel(name, (*scalars.values(), *heads), expression, axes)
+    heads = (Argument(value, ("T",) * len(axes)) for value in collected)
+    return TensorKernel(name, (*scalars.values(), *heads), expression, axes)

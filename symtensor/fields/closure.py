@@ -21,12 +21,13 @@ from symtensor._codegen import codegen
 from symtensor.fields._grid_network import Network, network
 from symtensor.fields._grid_plan import ContractionPlan
 from symtensor.fields._grid_program import GridProgram, sum_kernel
-from symtensor.fields._jax_side import jax_side, kernel_kinds
+from symtensor.fields._jax_side import jax_side
 from symtensor.fields._skeletons import dressed_theory, skeleton_terms
 from symtensor.fields.diagram_sum import DiagramSum
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.field_theory import FieldTheory
 from symtensor.fields.term import Term
+from symtensor.kernels import Argument, Assignment, CompositeKernel, ScalarKernel
 from symtensor.numerics.iteration import Convergence, fixed_point
 
 __all__ = ["SelfConsistent", "self_consistent"]
@@ -158,8 +159,8 @@ def _static(theory: FieldTheory, loops: int, given: Mapping[str, float], hartree
         for b in range(a, size):
             sigma = sp.Add(*(term.expr for term in _kept(skeleton_terms(dressed, (names[a], names[b]), loops), hartree)))
             outputs.append((f"inverse_{a}_{b}", force[a].diff(mean[b]) - sigma))
-    arguments = tuple(kernel_kinds().Argument(s.name, (), "parameter") for s in (*theory.parameters, *mean, *lines))
-    kernel = kernel_kinds().ScalarKernel("equations", arguments, tuple((name, sp.expand(value)) for name, value in outputs))
+    arguments = tuple(Argument(s.name, (), "parameter") for s in (*theory.parameters, *mean, *lines))
+    kernel = ScalarKernel("equations", arguments, tuple((name, sp.expand(value)) for name, value in outputs))
     spec = codegen().ModuleSpec(f"{theory.name}_closure", "Self-consistent equations.", (kernel,), reference_points=False)
     equations = codegen().generate(spec).load().equations
     upper = np.triu_indices(size)
@@ -243,10 +244,10 @@ def _program(theory: FieldTheory, loops: int, hartree: bool, points: int) -> tup
     force = [theory.density.diff(s).subs({**at, **zero}, simultaneous=True) for s in theory.responses]
     kernels = [*program.linear_kernels([("force", (len(fields),), force)]), *plan.kernels.values(), *sums]
     if sums:
-        calls = [kernel_kinds().Assignment((k.name,), k.name, tuple(a.name for a in k.arguments)) for k in sums]
-        returns = tuple(kernel_kinds().Argument(k.name, ("T",) * len(k.axes)) for k in sums)
+        calls = [Assignment((k.name,), k.name, tuple(a.name for a in k.arguments)) for k in sums]
+        returns = tuple(Argument(k.name, ("T",) * len(k.axes)) for k in sums)
         sequence = (*plan.calls, *calls)
-        kernels.append(kernel_kinds().CompositeKernel("energies", program.arguments(), sequence, returns, "Skeleton diagrams."))
+        kernels.append(CompositeKernel("energies", program.arguments(), sequence, returns, "Skeleton diagrams."))
     name, statement = f"{theory.name}_closure", " ".join(theory.conventions)
     spec = codegen().ModuleSpec(name, "Skeleton diagrams.", tuple(kernels), statement=statement, reference_points=False)
     return program, spec, mean

@@ -31,10 +31,10 @@ from sympy.polys.rings import PolyRing
 from symtensor.expansion.cumulants import solve_cumulants
 from symtensor.expansion.gaussian_law import natural
 from symtensor.expansion.truncated import Truncated, Truncation
-from symtensor.fields.drift_diffusion import DriftDiffusion, graded, read_couplings, read_drift_diffusion
 from symtensor.fields._moment_operator import Operator, Powers, generator, lowered_by, substituted
 from symtensor.fields._moment_windows import Functionals, Sum
 from symtensor.fields._scalars import DIGITS, Scalars, eigenvalues, numerical_modes, triangular_basis
+from symtensor.fields.drift_diffusion import DriftDiffusion, graded, read_couplings, read_drift_diffusion
 from symtensor.fields.errors import SourceError, TheoryError, UnstableError
 from symtensor.fields.time_series import TimeSeries
 
@@ -320,7 +320,7 @@ def _combined(parts: Sequence[tuple[Any, Mapping[int, Mapping[Powers, Any]]]]) -
     return found
 
 
-def _decimals(value: sp.Expr) -> sp.Expr:
+def _decimals(value: sp.Expr) -> Any:
     """Long rationals as decimals, without what is zero to their accuracy."""
     rounded = sp.expand(value).evalf(DIGITS * 2 // 3)
     return rounded.xreplace({f: sp.S.Zero for f in rounded.atoms(sp.Float) if abs(f) < sp.Float(10) ** (-DIGITS // 2)})

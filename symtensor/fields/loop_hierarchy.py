@@ -13,8 +13,8 @@ from typing import Any
 import sympy as sp
 
 from symtensor.expansion.gaussian_law import natural
-from symtensor.fields.drift_diffusion import DriftDiffusion, read_drift_diffusion
 from symtensor.fields._scalars import exact
+from symtensor.fields.drift_diffusion import DriftDiffusion, read_drift_diffusion
 from symtensor.fields.errors import PointError, SourceError
 from symtensor.fields.hierarchy import MomentHierarchy
 from symtensor.fields.time_series import TimeSeries

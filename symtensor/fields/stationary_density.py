@@ -15,8 +15,8 @@ from typing import Any
 import mpmath
 import sympy as sp
 
-from symtensor.fields.drift_diffusion import read_drift_diffusion
 from symtensor.fields._scalars import exact
+from symtensor.fields.drift_diffusion import read_drift_diffusion
 from symtensor.fields.errors import SourceError, TheoryError
 
 __all__ = ["DensityMoments", "stationary_density_moments"]

@@ -131,7 +131,7 @@ def _equations(theory: FieldTheory, valence: int) -> tuple[DriftDiffusion, Any]:
     density = -(column.T * theory.free.drift * sp.Matrix(theory.fields))[0] + (column.T * theory.free.noise * column)[0] / 2
     for powers, value in theory.derivatives(valence).items():
         density += value * sp.Mul(*(x**n / sp.factorial(n) for x, n in zip((*theory.fields, *responses), powers)))
-    density = sp.expand(density)
+    density: Any = sp.expand(density)
     density = density.xreplace({number: sp.Rational(str(number)) for number in density.atoms(sp.Float)})
     zero = dict.fromkeys(responses, 0)
     strength = sp.hessian(density, list(responses))

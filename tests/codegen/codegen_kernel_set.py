@@ -6,7 +6,7 @@ import sympy as sp
 
 from codegen import ModuleSpec
 from symtensor.activation import activation
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     Argument,
     Assignment,
     CompositeKernel,

@@ -18,7 +18,7 @@ import symtensor
 from codegen import Cache, ModuleSpec, compilation_cache, generate
 from codegen.fingerprint import Unaddressable, fingerprint
 from symtensor import cli
-from symtensor.derivation.kernels import Argument, ScalarKernel
+from symtensor.kernels import Argument, ScalarKernel
 
 ROOT = Path(__file__).parents[2]
 x, y = sp.symbols("x y", real=True)
@@ -176,7 +176,7 @@ def test_concurrent_processes(tmp_path: Path, processes: int) -> None:
         "import sympy as sp, sys\n"
         "from pathlib import Path\n"
         "from codegen import Cache, ModuleSpec, generate\n"
-        "from symtensor.derivation.kernels import Argument, ScalarKernel\n"
+        "from symtensor.kernels import Argument, ScalarKernel\n"
         "x = sp.Symbol('x', real=True)\n"
         "cache = Cache(Path(sys.argv[1]))\n"
         "for _ in range(3):\n"

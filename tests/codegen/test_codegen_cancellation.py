@@ -24,7 +24,7 @@ from codegen.passes import cancellation, fold, optimise, removable, stable
 from codegen.passes.power_series import NoSeries, exact_number, series_of
 from codegen.printers import mpmath_printer
 from codegen.printers.mpmath import namespace
-from symtensor.derivation.kernels import Argument, ScalarKernel
+from symtensor.kernels import Argument, ScalarKernel
 
 x, y = sp.symbols("x y", real=True)
 NAMES = {"x": "x", "y": "y"}

@@ -14,7 +14,7 @@ from codegen import GenerationError, ModuleSpec, generate
 from codegen.certificate import CancellationWarning, Certificate
 from codegen.certify import certify
 from codegen.certify_points import Interval, domain_of, sample_points
-from symtensor.derivation.kernels import Argument, Assignment, CompositeKernel, Kernel, ScalarKernel, ScanKernel
+from symtensor.kernels import Argument, Assignment, CompositeKernel, Kernel, ScalarKernel, ScanKernel
 
 x, y = sp.symbols("x y", real=True)
 

@@ -12,7 +12,7 @@ from codegen import ModuleSpec, UnsupportedNode
 from codegen.backends.reference import ReferenceBackend, exact, tensor_magnitude
 from codegen.backends.scalar_oracle import ScalarOracle
 from symtensor.activation.stable import Sech2, StdNormalCDF
-from symtensor.derivation.kernels import Argument, ScalarKernel, TensorKernel
+from symtensor.kernels import Argument, ScalarKernel, TensorKernel
 from symtensor.tensor import Dimension, Tensor
 
 x, y = sp.symbols("x y", real=True)

@@ -17,7 +17,7 @@ from codegen import ModuleSpec, generate
 from codegen.cost import report
 from codegen.lower.tensor import lower_tensor
 from codegen.passes.contraction import contraction_plan, flops
-from symtensor.derivation.kernels import Argument, TensorKernel
+from symtensor.kernels import Argument, TensorKernel
 from symtensor.tensor import Dimension, SymmetryGroup, Tensor, TensorExpr
 
 P, N = Dimension("P"), Dimension("N")

@@ -19,7 +19,7 @@ from scipy import integrate, stats
 from codegen import GenerationError, ModuleSpec, UnsupportedNode, generate
 from codegen.certify import certify
 from symtensor.activation import activation
-from symtensor.derivation.kernels import Argument, MomentKernel, ScalarKernel, TensorKernel
+from symtensor.kernels import Argument, MomentKernel, ScalarKernel, TensorKernel
 from symtensor.numerics.rules import parse_rule
 from symtensor.tensor import Dimension, Tensor
 

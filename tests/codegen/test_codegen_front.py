@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import symtensor
 from codegen import CallError, InputError, NameClash, ShapeError, UnboundName, UnsupportedNode, check_module
-from symtensor.derivation.kernels import Argument, ScalarKernel
+from symtensor.kernels import Argument, ScalarKernel
 from symtensor.tensor import Dimension, SymmetryGroup, Tensor, delta
 
 x, y, a = sp.symbols("x y a", real=True)

@@ -14,7 +14,7 @@ from codegen import InputError, NameClash, ShapeError, UnsupportedNode, check_mo
 from codegen.front.complex_numbers import real_and_imaginary
 from codegen.front.expectation import choose_rule
 from symtensor import FixedPoint, GaussianExpectation, Ode, Scan
-from symtensor.derivation.programs import ProgramError
+from symtensor.programs import ProgramError
 from symtensor.tensor import Dimension, SymmetryGroup, Tensor, delta
 
 x, y, a, t = sp.symbols("x y a t", real=True)

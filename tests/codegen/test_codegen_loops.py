@@ -11,7 +11,7 @@ from codegen_kernel_set import COMMON, FOUR, ORDERS, PAIR, STATE, hierarchy, lay
 from codegen import GenerationError, NameClash, ShapeError, UnboundName, generate
 from codegen.backends.numpy_backend import NumpyBackend
 from symtensor.activation import activation
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     Argument,
     Assignment,
     CompositeKernel,

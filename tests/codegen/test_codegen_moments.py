@@ -16,7 +16,7 @@ from codegen.backends.moment_oracle import oracle_moments
 from codegen.backends.reference import exact
 from codegen.gauss import gauss_hermite, gauss_legendre
 from symtensor.activation import activation
-from symtensor.derivation.kernels import MomentKernel
+from symtensor.kernels import MomentKernel
 from symtensor.numerics.moments import moment_table
 from symtensor.numerics.reference import reference_moments
 from symtensor.numerics.rules import Rule, parse_rule

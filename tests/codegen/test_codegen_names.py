@@ -10,7 +10,7 @@ from codegen_kernel_set import scalar_kernel
 
 from codegen import GenerationError, ModuleSpec, NameClash, generate
 from codegen.names import docstring_text
-from symtensor.derivation.kernels import Argument, ScalarKernel
+from symtensor.kernels import Argument, ScalarKernel
 
 x = sp.Symbol("x", real=True)
 KERNEL = scalar_kernel("f", "x", out=x**2)

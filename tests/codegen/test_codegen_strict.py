@@ -21,7 +21,7 @@ from codegen import (
 )
 from codegen.names import identifier
 from codegen.strict import check_expressions, nodes_of
-from symtensor.derivation.kernels import (
+from symtensor.kernels import (
     Argument,
     ArrayKernel,
     ArrayOutput,
@@ -186,7 +186,7 @@ def test_expectation_and_batch_kernels() -> None:
 
 
 def test_single_composites_are_no_steps() -> None:
-    from symtensor.derivation.kernels import Assignment
+    from symtensor.kernels import Assignment
 
     step = CompositeKernel("step", (Argument("x"),), (Assignment(("u",), "square", ("x",)),), (Argument("u"),), single=True)
     refused(SQUARE, step, ScanKernel("loop", "step", (("x", "u"),)), error=UnboundName, match="with a named tuple")

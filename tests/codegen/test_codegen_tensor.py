@@ -11,7 +11,7 @@ from codegen_kernel_set import FOUR, PAIR, K, P, Q, V, a, b, c, d, e, f, tensor_
 
 from codegen import ModuleSpec, ShapeError, UnboundName, UnsupportedNode, check_module, generate
 from codegen.lower.tensor import lower_tensor
-from symtensor.derivation.kernels import Argument, TensorKernel
+from symtensor.kernels import Argument, TensorKernel
 from symtensor.tensor import Dimension, IndexClashError, Tensor, TensorExpr, delta
 
 N = Dimension("N")

@@ -1,6 +1,6 @@
 """Speed of generated code against hand-written JAX and other emitters, in one run.
 
-    python benchmarks/codegen.py [--only a b d32] [--rounds 9] [--scaling 100 1000 10000 30000] [--quick]
+    python benchmarks/codegen [--only a b d32] [--rounds 9] [--scaling 100 1000 10000 30000] [--quick]
 
 Every round runs all contenders of a workload one after the other; the ratios to the hand-written function are taken within
 a round, and their median is shown, so that a change of the machine's speed during the run does not matter. `first` is the
@@ -36,7 +36,7 @@ jax.config.update("jax_enable_x64", True)
 
 def workloads(quick: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Name and maker of every workload."""
-    from codegen_workloads import elementwise, expectations, tensors
+    from workloads import elementwise, expectations, tensors
 
     batch = 10_000 if quick else 100_000
     yield "a", lambda: elementwise.taylor_coefficients(batch)

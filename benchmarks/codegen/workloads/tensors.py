@@ -12,7 +12,7 @@ from jax import lax
 import symtensor
 from codegen import ModuleSpec, generate
 from symtensor.activation import activation
-from symtensor.derivation.kernels import Argument, Assignment, CompositeKernel, Kernel, MomentKernel, TensorKernel
+from symtensor.kernels import Argument, Assignment, CompositeKernel, Kernel, MomentKernel, TensorKernel
 from symtensor.tensor import Dimension, SymmetryGroup, Tensor, TensorExpr, delta
 
 from .workload import Workload
