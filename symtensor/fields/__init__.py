@@ -17,7 +17,9 @@ from symtensor.fields.errors import PointError, SourceError, TheoryError, Unstab
 from symtensor.fields.exponential_sum import ExponentialSum
 from symtensor.fields.field_theory import CONVENTIONS, FieldTheory
 from symtensor.fields.gaussian_integral import NotQuadraticError, integrate_gaussian
+from symtensor.fields.hierarchy import MomentHierarchy
 from symtensor.fields.increment_action import IncrementAction
+from symtensor.fields.loop_hierarchy import loop_cumulant
 from symtensor.fields.term import Term
 from symtensor.fields.theories import THEORIES, theory
 
@@ -28,6 +30,7 @@ __all__ = [
     "ExponentialSum",
     "FieldTheory",
     "IncrementAction",
+    "MomentHierarchy",
     "NotQuadraticError",
     "PointError",
     "SourceError",
@@ -36,5 +39,6 @@ __all__ = [
     "UnstableError",
     "ZeroModeError",
     "integrate_gaussian",
+    "loop_cumulant",
     "theory",
 ]
