@@ -23,11 +23,12 @@ def rules_step(theory: FieldTheory) -> Step:
     """The rules: action, saddle, propagators, vertices, conventions."""
     density = sp.latex(theory.density, symbol_names=theory.symbol_names)
     equations = [Equation(rf"\mathcal{{V}} = {density}" if theory.stochastic else rf"\mathcal{{V}} = -S = {density}")]
-    equations += [Equation(rf"{sp.latex(x)}^* = {sp.latex(v)}") for x, v in zip(theory.fields, theory.saddle)]
+    saddle = zip(theory.fields, theory.saddle)
+    equations += [Equation(rf"{sp.latex(x)}^* = {sp.latex(rounded(sp.sympify(v), 8))}") for x, v in saddle]
     equations += [Equation(latex) for latex in theory.propagators_latex()]
     tensors = theory.tensors(4)
     equations += [
-        Equation(rf"v_{{{_legs(theory, tensor.legs)}}} = {sp.latex(next(iter(tensor.entries.values())))}")
+        Equation(rf"v_{{{_legs(theory, tensor.legs)}}} = {sp.latex(rounded(next(iter(tensor.entries.values())), 8))}")
         for tensor in tensors
         if len(set(tensor.entries.values())) == 1
     ]

@@ -256,6 +256,9 @@ class FieldTheory:
         if isinstance(self.free, StaticFree):
             value = self.free.covariance if several else self.free.covariance[0, 0]
             return (rf"\Delta_{{{names}}} = {sp.latex(value)}",)
+        if self.free.drift.has(sp.Float):  # numerical modes are no formula
+            matrices = {"A": self.free.drift, "G G^T": self.free.noise, "C(0)": self.free.covariance}
+            return tuple(f"{name} = {sp.latex(matrix.evalf(6))}" for name, matrix in matrices.items())
         t = sp.Symbol("t", positive=True)
         response, correlator = self.free.response(t), self.free.correlator(t)
         shown = (response, correlator) if several else (response[0, 0], correlator[0, 0])

@@ -40,8 +40,14 @@ class Verified:
     values: dict[int, sp.Expr]
 
     def __str__(self) -> str:
-        orders = ", ".join(f"{loops}: {sp.sstr(value)}" for loops, value in self.values.items())
+        orders = ", ".join(f"{loops}: {_short(value)}" for loops, value in self.values.items())
         return f"agrees with {self.route} at loops {orders}"
+
+
+def _short(value: sp.Expr) -> str:
+    """The value as text; decimals to eight digits, long expressions cut."""
+    text = sp.sstr(value.evalf(8) if value.has(sp.Float) else value)
+    return text if len(text) <= 200 else f"{text[:200]}.. ({len(sp.Add.make_args(value))} terms)"
 
 
 def verify(total: DiagramSum) -> Verified:
