@@ -29,7 +29,8 @@ def fold(roots: tuple[Node, ...], graph: Graph) -> tuple[Node, ...]:
         args = tuple(new[argument.index] for argument in node.args)
         made = folding.rule(node, args)
         new[node.index] = made
-        folding.uses[made.index] = folding.uses.get(made.index, 0) + uses[node.index]
+        gone = folding.collapsed(made, args)
+        folding.uses[made.index] = folding.uses.get(made.index, 0) + uses[node.index] - gone
     return tuple(new[root.index] for root in roots)
 
 
@@ -57,6 +58,11 @@ class _Folding:
             case _:
                 made = None
         return graph.node(node.op, args, node.value) if made is None else made
+
+    def collapsed(self, made: Node, args: tuple[Node, ...]) -> int:
+        """Uses of a node that end because a node above it folded to it: one for 1 * u or 0 + u, two for `select(c, u, u)`."""
+        below = (part for part in args if part is not made and self.uses.get(part.index, 1) <= 1)
+        return args.count(made) + sum(part.args.count(made) for part in below)
 
     def _dissolves(self, part: Node, op: str) -> bool:
         return part.op == op and self.uses.get(part.index, 1) <= 1

@@ -145,13 +145,13 @@ class Printer:
         above, below, sign = [], [], ""
         for factor in node.args:
             if factor.op == "const" and factor.value == -1:
-                sign = "-"
+                sign = "" if sign else "-"
             elif factor.op == "pow" and factor.value == -1 and factor not in self.names:
                 below.append(self._wrapped(factor.args[0], _POWER))
             elif factor.op == "const" and factor.value.is_negative:  # type: ignore[union-attr]
                 text, own = self.number(-factor.value)  # type: ignore[operator]
                 above.append(text if own >= _POWER else f"({text})")
-                sign = "-"
+                sign = "" if sign else "-"
             else:
                 above.append(self._wrapped(factor, _POWER))
         text = " * ".join(above) or "1"

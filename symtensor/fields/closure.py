@@ -109,7 +109,6 @@ def self_consistent(
     >>> solution = self_consistent(FieldTheory.static("x^2/2 + g*x^4/24", "x"), values={"g": 4}, hartree=True)
     >>> solution.report.converged, round(float(solution.equal_time[0, 0]), 6)  # 1/G = 1 + g G/2
     (True, 0.5)
-    >>> jax.config.update("jax_enable_x64", False)
     """
     if isinstance(loops, bool) or not isinstance(loops, int) or loops < 1:
         raise TheoryError(f"loops={loops!r}: the self-energy has 1 loop or more")

@@ -122,6 +122,25 @@ def test_shared_partial_sums_stay_shared() -> None:
     assert sum(len(node.args) - 1 for node in postorder(roots) if node.op == "add") == 299
 
 
+@pytest.mark.parametrize("wrap", ["product", "sum", "power", "maximum"])
+def test_a_node_that_collapses_to_its_argument_counts_once(wrap: str) -> None:
+    """x + wrapped(y + z) is one sum of three terms if nothing else uses y + z, and two sums if something does."""
+    for shared in (False, True):
+        graph = Graph()
+        inner = graph.add(graph.var("y"), graph.var("z"))
+        wrapped = {
+            "product": graph.mul(graph.const(1), inner),
+            "sum": graph.add(inner, graph.const(0)),
+            "power": graph.power(graph.power(inner, -1), -1),
+            "maximum": graph.call("maximum", inner, inner),
+        }[wrap]
+        roots = (graph.add(graph.var("x"), wrapped), *((graph.call("exp", inner),) if shared else ()))
+        folded = fold(roots, graph)
+        assert len(folded[0].args) == (2 if shared else 3)
+        (found, *_), (wanted, *_) = (evaluated(nodes, x="0.7", y="0.2", z="1.1") for nodes in (folded, roots))
+        assert abs(found - wanted) < mpmath.mpf(10) ** -35
+
+
 def test_conversion_visits_each_object_once() -> None:
     expr = x
     for _ in range(60):  # as a tree this has 2**60 leaves
