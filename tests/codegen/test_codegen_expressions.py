@@ -78,6 +78,13 @@ def test_irrational_constants_are_correctly_rounded() -> None:
             assert float(eval(number_text(constant)[0])) == float(exact)
 
 
+@pytest.mark.parametrize("numbers", [(-1, -6), (-6, -1), (-2, -3), (-1, -1, -6), (-1, 6), (-sp.S.Half, -3)], ids=str)
+def test_signs_of_unfolded_products_multiply(numbers: tuple) -> None:
+    graph = Graph()
+    node = graph.mul(*map(graph.const, numbers), graph.var("x"))
+    assert eval(numpy_printer().text(node), {"x": 5.0}) == pytest.approx(float(sp.Mul(*numbers)) * 5.0, rel=1e-15)
+
+
 # -- passes keep values ------------------------------------------------------------------------------------------------
 
 
