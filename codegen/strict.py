@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -48,22 +48,29 @@ def check_expressions(expressions: Mapping[str, sp.Basic], dtype: str = "float64
     """
     symbols: dict[str, sp.Symbol] = {}
     divisors: dict[sp.Expr, tuple[str, sp.Basic]] = {}
+    seen: set[sp.Basic] = set()  # outputs may share most of their parts
+    constant: dict[sp.Basic, bool] = {}
     for where, expression in expressions.items():
-        for node in nodes_of(expression):
+        fresh = list(nodes_of(expression, seen))
+        for node in fresh:
             if isinstance(node, sp.Symbol):
                 _check_symbol(node, symbols, where)
             elif node in _INFINITE:
                 raise UnsupportedNode(f"{where}: {node} in {_short(expression)}; constants must be finite (a division by zero?)")
             elif (divisor := _divisor(node)) is not None:
                 divisors.setdefault(divisor, (where, node))
-        for constant in _constants(expression):
-            _check_constant(constant, dtype, where)
+        for value in _constants(expression, fresh, constant):
+            _check_constant(value, dtype, where)
     _check_divisors(divisors)
 
 
-def nodes_of(expression: sp.Basic) -> Iterator[sp.Basic]:
-    """Every subexpression once, without recursion."""
-    stack, seen = [expression], {expression}
+def nodes_of(expression: sp.Basic, seen: set[sp.Basic] | None = None) -> Iterator[sp.Basic]:
+    """Every subexpression once, without recursion; not those in `seen`, to which the others are added."""
+    seen = set() if seen is None else seen
+    if expression in seen:
+        return
+    seen.add(expression)
+    stack = [expression]
     while stack:
         node = stack.pop()
         yield node
@@ -99,13 +106,13 @@ def described(symbol: sp.Symbol) -> str:
 # -- constants ---------------------------------------------------------------------------------------------------------
 
 
-def _constants(expression: sp.Basic) -> Iterator[sp.Expr]:
-    """The largest constant subexpressions; of a product the product of its constant factors."""
-    constant = _constant_nodes(expression)
+def _constants(expression: sp.Basic, nodes: Iterable[sp.Basic], constant: dict[sp.Basic, bool]) -> Iterator[sp.Expr]:
+    """The largest constant subexpressions among `nodes`; of a product the product of its constant factors."""
+    _note_constants(expression, constant)
     if constant[expression]:
         yield expression
         return
-    for node in nodes_of(expression):
+    for node in nodes:
         if constant.get(node, True):
             continue
         numbers = [argument for argument in node.args if isinstance(argument, sp.Expr) and constant[argument]]
@@ -115,12 +122,14 @@ def _constants(expression: sp.Basic) -> Iterator[sp.Expr]:
             yield from numbers
 
 
-def _constant_nodes(expression: sp.Basic) -> dict[sp.Basic, bool]:
+def _note_constants(expression: sp.Basic, constant: dict[sp.Basic, bool]) -> None:
     """Node -> whether it has no symbols; from the leaves up, because `is_number` would recurse."""
-    constant: dict[sp.Basic, bool] = {}
     stack = [expression]
     while stack:
         node = stack[-1]
+        if node in constant:
+            stack.pop()
+            continue
         below = [argument for argument in node.args if isinstance(argument, sp.Basic)]
         missing = [argument for argument in below if argument not in constant]
         if missing:
@@ -128,7 +137,6 @@ def _constant_nodes(expression: sp.Basic) -> dict[sp.Basic, bool]:
             continue
         stack.pop()
         constant[node] = all(constant[argument] for argument in below) if below else bool(getattr(node, "is_number", False))
-    return constant
 
 
 def _check_constant(constant: sp.Expr, dtype: str, where: str) -> None:

@@ -61,7 +61,7 @@ def one_loop(legs: str) -> MomentumSum:
 
 
 @cache
-def corrections() -> tuple[sp.Expr, sp.Expr]:
+def corrections() -> tuple[Any, Any]:
     """What one loop adds to nu and to D at small wave vectors: averages over the directions of q, by length q and dimension."""
     viscosity = -one_loop("xt,x").small_momentum(2).coefficients[2] / squared(K)
     noise = one_loop("xt,xt").small_momentum(0).coefficients[0] / 2

@@ -25,6 +25,8 @@ __all__ = ["removable"]
 
 #: coefficients of a series, and how far the last ones must have fallen at the radius in which it is used
 _SIZE, _TAIL = 30, mpmath.mpf(2) ** -58
+#: coefficients that show for most parts that nothing cancels
+_PROBE = 6
 _RADII = tuple(sp.Rational(1, 2**k) for k in range(24))
 #: where the polynomial is compared with the formula, in units of the radius, and how well they agree
 _TRIALS, _AGREEMENT = (-1, -0.7, -0.3, 0.2, 0.6, 0.95, 1), mpmath.mpf(2) ** -53
@@ -95,6 +97,8 @@ class _Search:
                     continue
                 self.effort += effort
                 try:
+                    if _keeps_order(part, atom, center):
+                        continue
                     series, *below = series_of((part, *part.args), atom, center, _SIZE)
                 except NoSeries:
                     continue
@@ -287,6 +291,17 @@ def _polynomial(graph: Graph, u: Node, series: Series) -> Node:
             constant = graph.const(exact_number(number))
             total = constant if total.op == "const" and total.value == 0 else graph.add(total, constant)
     return graph.mul(graph.power(u, series.valuation), total) if series.valuation else total
+
+
+def _keeps_order(part: Node, atom: Node, center: sp.Expr) -> bool:
+    """Whether the first coefficients show that nothing cancels; what they do not decide needs all of them."""
+    try:
+        series, *below = series_of((part, *part.args), atom, center, _PROBE)
+    except NoSeries:
+        return False
+    if series.is_zero or any(each.is_zero for each in below):
+        return False
+    return series.valuation <= min(each.valuation for each in below)
 
 
 def _substituted(roots: Iterable[Node], graph: Graph, known: Mapping[int, Node]) -> tuple[Node, ...]:
