@@ -86,6 +86,8 @@ def name_problem(name: str) -> str:
         return f"{name!r}{odd} is no name; a name is an ASCII letter followed by letters, digits and single underscores"
     if keyword.iskeyword(name):
         return f"{name!r} is a word of the language the text is read in; write for example {name[:3]!r}"
+    if name.lower() in ("nan", "inf", "oo", "zoo", "infinity"):
+        return f"{name!r} reads as a number that is not finite; choose another name"
     if name == "I":
         return "'I' is the imaginary unit to many readers; everything is real here, choose another name"
     if name in CONSTANTS:

@@ -60,6 +60,9 @@ class Line:
 
 def split_lines(text: str) -> list[Line]:
     """The equations of a text, one on each line or between semicolons."""
+    control = next((c for c in text if ord(c) < 32 and c not in "\n\r\t"), "")
+    if control:
+        raise SourceError(f"the text has the control character {control!r}, which is no part of an equation; take it out")
     parts = [part.split("#")[0].strip() for line in text.splitlines() for part in line.split("#")[0].split(";")]
     parts = [part for part in parts if part]
     if not parts:

@@ -22,7 +22,8 @@ def evaluate(summed: ExponentialSum, times: Sequence[Any], values: Mapping[Any, 
     """See `ExponentialSum.evaluate`; the working precision grows until the terms that cancel leave enough digits."""
     bound = {sp.Symbol(key) if isinstance(key, str) else key: value for key, value in values.items()}
     names = {symbol.name: value for symbol, value in ((s, v) for s, v in bound.items() if isinstance(s, sp.Symbol))}
-    parameters = {s: sp.sympify(bound.get(s, names.get(s.name))) for s in _symbols(summed) if s in bound or s.name in names}
+    given = [s for s in _symbols(summed) if s in bound or s.name in names]
+    parameters = {s: sp.sympify(bound.get(s, names.get(s.name)), strict=True) for s in given}
     missing = sorted(s.name for s in _symbols(summed) if s not in parameters)
     if missing:
         raise ValueError(f"no value given for {', '.join(missing)}; values= needs one for every parameter")
@@ -48,7 +49,7 @@ def _number(value: Any, digits: int) -> Any:
     """An mpmath number; mpmath numbers are taken as they are."""
     if isinstance(value, (mpmath.mpf, mpmath.mpc)):
         return value
-    number = sp.sympify(value).evalf(digits)
+    number = sp.sympify(value, strict=True).evalf(digits)
     if not number.is_number or number.has(sp.zoo, sp.nan):
         raise ValueError(f"{value} has no finite value here; finite numbers are required")
     return mpmath.mpmathify(number)

@@ -89,7 +89,7 @@ class Scalars:
 
 def exact(value: Any) -> sp.Expr:
     """An expression with decimals read as the rationals they print as."""
-    expression = sp.sympify(value)
+    expression = sp.sympify(value, strict=True)
     decimals = {number: sp.Rational(repr(float(number))) for number in expression.atoms(sp.Float)}
     return expression.xreplace(decimals)
 

@@ -13,6 +13,7 @@ from symtensor.diagrams import DiagramSet, enumerate_diagrams
 from symtensor.diagrams.size import lower_bound
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.exponential_sum import ExponentialSum
+from symtensor.fields.frequencies import frequency
 from symtensor.fields.legs import Legs
 from symtensor.fields.term import Term, expression, tidy
 
@@ -147,7 +148,7 @@ class DiagramSum:
         """The Fourier transform int dt exp(i omega t) f(t) of a function of two legs, over both signs of t."""
         if len(self.legs.moments) != 2:
             raise TheoryError(f"the Fourier transform is of a function of two times, not of <{self.legs}>")
-        w = sp.Symbol("omega", real=True) if omega is None else sp.sympify(omega)
+        w = frequency(omega, self.theory.parameters)
         later = self.value.fourier(w)
         swapped = self._swapped().value.fourier(-w)
         return later + swapped + self.contact

@@ -20,6 +20,7 @@ from symtensor.diagrams import Diagram, Graph, enumerate_diagrams
 from symtensor.fields.diagram_sum import DiagramSum
 from symtensor.fields.errors import TheoryError
 from symtensor.fields.free import LinearFree, StaticFree
+from symtensor.fields.frequencies import frequency
 from symtensor.fields.legs import Legs
 from symtensor.fields.term import Term
 
@@ -146,7 +147,7 @@ class Dyson:
 
     def _both(self, a: int, b: int, omega: Any) -> Any:
         one, other = self._sums[a, b], self._sums[b, a]
-        return sp.sympify(one.contact + one.value.fourier(omega) + other.value.fourier(-sp.sympify(omega)))
+        return sp.sympify(one.contact + one.value.fourier(omega) + other.value.fourier(-omega))
 
     def static(self) -> sp.ImmutableMatrix:
         """G of a static theory."""
@@ -157,14 +158,14 @@ class Dyson:
 
     def response(self, omega: Any) -> sp.ImmutableMatrix:
         """R(omega), fields by response fields."""
-        w = sp.sympify(omega)
+        w = frequency(omega, self.theory.parameters)
         free = self._linear()
         inverse = free.drift - sp.I * w * sp.eye(free.drift.rows) - self.self_energy(w)
         return sp.ImmutableMatrix(inverse.adjugate() / inverse.det())
 
     def correlator(self, omega: Any) -> sp.ImmutableMatrix:
         """C(omega) = int dt exp(i omega t) <x(t) x(0)>."""
-        w = sp.sympify(omega)
+        w = frequency(omega, self.theory.parameters)
         return sp.ImmutableMatrix(self.response(w) * (self._linear().noise + self.noise(w)) * self.response(-w).T)
 
     def _linear(self) -> LinearFree:
@@ -178,12 +179,12 @@ class Dyson:
         a, b = self.components
         if not self.theory.stochastic:
             return self.static()[a, b]
-        w = sp.Symbol("omega", real=True) if omega is None else omega
+        w = frequency(omega, self.theory.parameters)
         if a < size and b < size:
             return self.correlator(w)[a, b]
         if a >= size and b >= size:
             return sp.S.Zero
-        return self.response(w)[a, b - size] if a < size else self.response(-sp.sympify(w))[b, a - size]
+        return self.response(w)[a, b - size] if a < size else self.response(-w)[b, a - size]
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {sp.latex(self.expr())}$"

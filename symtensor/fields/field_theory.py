@@ -123,6 +123,7 @@ class FieldTheory:
         """
         read = read_action(action, fields, parameters)
         symbols = read.fields
+        _check_values(values, read.parameters)
         saddle = stationary_point(read.gradient, symbols, point, values)
         expression = read.expression if saddle.exact else _valued(read.expression, values)
         hessian = sp.hessian(expression, list(symbols)).subs(dict(zip(symbols, saddle)), simultaneous=True)
@@ -158,6 +159,7 @@ class FieldTheory:
         """
         read = read_equations(equations, noise, parameters, variables=variables, interpretation=interpretation)
         symbols = read.variables
+        _check_values(values, read.parameters)
         saddle = stationary_point(read.drift, symbols, point, values, drift=True)
         numbers = None if saddle.exact else values
         drift = sp.Matrix([_valued(f, numbers) for f in read.drift])
@@ -314,6 +316,17 @@ class FieldTheory:
         names = ", ".join(s.name for s in (*self.fields, *self.responses))
         at = ", ".join(f"{s} = {sp.sstr(v)}" for s, v in zip(self.fields, self.saddle))
         return f"<FieldTheory {self.name}: fields {names}; saddle {at}; density {sp.sstr(self.density)}>"
+
+
+def _check_values(values: Mapping[Any, Any] | None, parameters: Sequence[sp.Symbol]) -> None:
+    """Raise SourceError for a value of something that is no parameter."""
+    known = {s.name for s in parameters}
+    stray = sorted(str(name) for name in values or () if str(name) not in known)
+    arrays = {name.rpartition("_")[0] for name in known} | {name.split("_")[0] for name in known}
+    stray = [name for name in stray if name not in arrays]
+    if stray:
+        there = ", ".join(sorted(known)) or "none"
+        raise SourceError(f"values= names {', '.join(stray)}, which is no parameter; the parameters are {there}")
 
 
 def _valued(expression: Any, values: Mapping[Any, Any] | None) -> Any:

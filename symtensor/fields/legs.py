@@ -10,6 +10,7 @@ import sympy as sp
 
 from symtensor.diagrams.graph import Leg
 from symtensor.fields.errors import TheoryError
+from symtensor.parsing import name_problem
 
 if TYPE_CHECKING:
     from symtensor.fields.field_theory import FieldTheory
@@ -43,6 +44,10 @@ class Legs:
             if responses == [False, True]:  # the response leg of a self-energy is the later one
                 names, components = names[::-1], components[::-1]
         chosen = _times(len(names), times)
+        taken = {str(s) for s in (*theory.fields, *theory.responses, *theory.parameters)}
+        for name in chosen:
+            if name in taken:
+                raise TheoryError(f"the time {name!r} has the name of a field or parameter; choose others by times=")
         distinct = tuple(dict.fromkeys(chosen))
         groups = tuple(distinct.index(name) for name in chosen)
         if list(groups) != sorted(groups):
@@ -95,8 +100,8 @@ def _times(count: int, times: Sequence[Any] | str | None) -> tuple[str, ...]:
     if len(chosen) != count:
         raise TheoryError(f"{len(chosen)} times for {count} legs; name one a leg, the latest first, equal names for equal times")
     for name in chosen:
-        if name != "0" and not name.isidentifier():
-            raise TheoryError(f"the time {name!r} is no name; write letters and digits, or 0")
+        if name != "0" and (problem := name_problem(name)):
+            raise TheoryError(f"the time {name!r}: {problem}; or write 0")
     if "0" in chosen[:-1] and chosen[-1] != "0":
         raise TheoryError(f"the times {', '.join(chosen)}: 0 is the earliest time and comes last")
     return chosen

@@ -99,7 +99,13 @@ def stationary_point(
         raise PointError(f"{len(functions)} functions of {len(symbols)} fields; give one derivative for each field")
     known = _read_values(functions, symbols, values)
     task = _Task(functions, symbols, known, drift, invertible)
-    return task.checked(point) if point is not None else task.found()
+    try:
+        return task.checked(point) if point is not None else task.found()
+    except NameError as error:  # the numerical search met the derivative of a jump
+        raise PointError(
+            "the functions have a jump or a kink (sign, abs, max, Heaviside), where the search for a stationary point fails; "
+            "replace it by a smooth function, or give point= away from it"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

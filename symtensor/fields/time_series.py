@@ -78,7 +78,7 @@ class TimeSeries:
         if len(grids) != len(self.times):
             raise SourceError(f"{len(grids)} time differences are given, {len(self.times)} are required")
         arrays = [np.asarray(grid, float) for grid in grids]
-        put = {str(name): sp.sympify(value) for name, value in (parameters or {}).items()}
+        put = {str(name): sp.sympify(value, strict=True) for name, value in (parameters or {}).items()}
         shape = np.broadcast_shapes(*(a.shape for a in arrays)) if arrays else ()
         return np.stack([self._order_values(n, arrays, put, shape) for n in range(len(self.parts))])
 

@@ -10,6 +10,7 @@ import sympy as sp
 
 from symtensor.diagrams import Diagram
 from symtensor.fields.exponential_sum import ExponentialSum
+from symtensor.fields.frequencies import frequency
 from symtensor.fields.momentum.routes import Route, route
 from symtensor.fields.momentum.vectors import in_one_dimension, multiplied_out
 from symtensor.fields.time_ordered import TimedLine, integrate_times
@@ -171,7 +172,7 @@ class MomentumTerm:
         """
         if not self.theory.stochastic or not self._forward.windows:
             return self.integrand
-        w = sp.Symbol("omega", real=True) if omega is None else sp.sympify(omega)
+        w = frequency(omega)
         both = self._forward.fourier(w) + self._backward.fourier(-w)
         return self.prefactor * self._written(both)
 

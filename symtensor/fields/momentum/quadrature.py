@@ -87,7 +87,7 @@ def evaluate(
 
 def _dimension(total: MomentumSum, dimension: Any) -> int:
     chosen = total.theory.dimension if dimension is None else dimension
-    if not sp.sympify(chosen).is_Integer or int(chosen) < 1:
+    if not sp.sympify(chosen, strict=True).is_Integer or int(chosen) < 1:
         raise TheoryError(f"dimension={chosen}: numbers need an integer dimension, 1 or more")
     if total.theory.dimension.is_Integer and int(chosen) != total.theory.dimension:
         raise TheoryError(f"{total.theory.name} lives in dimension {total.theory.dimension}, not {chosen}")

@@ -34,7 +34,7 @@ def angular_constant(dimension: Any) -> Any:
     >>> [angular_constant(d) for d in (1, 2, 3)]
     [1/pi, 1/(2*pi), 1/(2*pi**2)]
     """
-    d = sp.sympify(dimension)
+    d = sp.sympify(dimension, strict=True)
     return sp.simplify(2 / ((4 * sp.pi) ** (d / 2) * sp.gamma(d / 2)))
 
 
