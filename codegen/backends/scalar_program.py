@@ -186,8 +186,8 @@ class Program:
                 continue
             step = self.steps[place]
             if not step.args:
-                if step.expr.is_Symbol:
-                    result[step.expr.name] = weight
+                if step.expr.is_Symbol:  # equal symbols may be different objects, each with its own place
+                    result[step.expr.name] = result.get(step.expr.name, mpmath.mpf(0)) + weight
                 continue
             try:
                 partials = _partials(step, [trace.values[argument] for argument in step.args], trace.values[place])

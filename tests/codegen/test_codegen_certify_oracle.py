@@ -154,3 +154,13 @@ def test_magnitude_of_a_tensor_kernel() -> None:
     values = {"A": exact([["1", "-2"], ["3", "4"]]), "B": exact([["2", "1"], ["1", "-1"]])}
     assert tensor_magnitude(kernel, values)[0, 0] == 2 + 2 + 1
     assert tensor_magnitude(kernel, values)[1, 1] == 3 + 4 + 4
+
+
+def test_equal_symbols_that_are_different_objects_are_one_argument() -> None:
+    """SymPy's caches are bounded, so one expression can hold one symbol twice."""
+    first, second = (sp.Symbol.__xnew__(sp.Symbol, "x", positive=True) for _ in range(2))
+    assert first == second and first is not second
+    product = sp.Mul(sp.sqrt(first), sp.erf(second), evaluate=False)
+    at = {"x": mpmath.mpf("1.5")}
+    (found,) = ScalarOracle([product], ["x"]).gradients(at)
+    assert found["x"].value == pytest.approx(float(sp.diff(sp.sqrt(first) * sp.erf(first), first).subs(first, 1.5)), rel=1e-15)
