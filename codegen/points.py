@@ -26,6 +26,7 @@ from symtensor.kernels import (
 from symtensor.tensor import SymmetryGroup
 
 from .backends.reference import ReferenceBackend, exact
+from .certify_points import Interval, domain_of
 from .errors import GenerationError
 from .reference_text import DIGITS, ReferencePoint
 from .signature import signatures
@@ -76,8 +77,7 @@ def test_arguments(kernel: Kernel, spec: ModuleSpec, salt: int = 0) -> Iterator[
             for covariance in _COVARIANCES:
                 yield {"K": _covariance(covariance, spec, salt)}
         case ScalarKernel():
-            for sign in (1, -1):
-                yield {argument.name: _scalar(place, salt) * sign for place, argument in enumerate(arguments)}
+            yield from _of_both_signs(kernel, salt)
         case TensorKernel():
             groups = {(head.source or head).name: head.symmetry for head in kernel.expression.heads}
             yield {argument.name: _value(argument, place, groups, 2, salt) for place, argument in enumerate(arguments)}
@@ -101,6 +101,26 @@ def test_arguments(kernel: Kernel, spec: ModuleSpec, salt: int = 0) -> Iterator[
             }
             values |= {name: _covariance(_COVARIANCES[0], spec, salt)[:size, :size] for name in fed}
             yield values if size == 2 else values | {"depth": _LAYERS}
+
+
+def _of_both_signs(kernel: ScalarKernel, salt: int) -> Iterator[dict[str, Any]]:
+    """Positive and negative arguments, each within what the assumptions of its symbol allow."""
+    domain = domain_of(kernel)
+    found: list[dict[str, Any]] = []
+    for sign in (1, -1):
+        values = {
+            argument.name: _allowed(_scalar(place, salt) * sign, domain[argument.name])
+            for place, argument in enumerate(kernel.arguments)
+        }
+        if values not in found:
+            found.append(values)
+            yield values
+
+
+def _allowed(value: Any, interval: Interval) -> Any:
+    """The value, its opposite, or the nearest larger whole number of either sign: the first that the interval holds."""
+    whole = mpmath.ceil(abs(value)) * mpmath.sign(value)
+    return next((choice for choice in (value, -value, whole, -whole) if float(choice) in interval), value)
 
 
 def _is_slow(kernel: Kernel, spec: ModuleSpec) -> bool:

@@ -22,6 +22,7 @@ from codegen.backends.jax_backend import custom_calls
 from codegen.load import _load
 from symtensor._codegen import codegen
 from symtensor.activation import activation
+from symtensor.kernels import Argument, ScalarKernel
 from symtensor.numerics.moments import moment_table
 from symtensor.numerics.rules import parse_rule
 
@@ -240,3 +241,12 @@ def test_symtensor_finds_its_own_codegen(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_package_imports_neither_jax_nor_jinja() -> None:
     code = "import codegen, sys; assert not {'jax', 'jinja2', 'diffrax'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=_environment("0"), check=True)
+
+
+def test_reference_points_respect_the_assumptions_of_symbols() -> None:
+    """sqrt(a) at a = -1/2 is nan; a module whose symbols are positive must pass its own check."""
+    a, m = sp.Symbol("a", positive=True), sp.Symbol("m", integer=True, negative=True)
+    kernel = ScalarKernel("f", (Argument("a"), Argument("m")), (("out", sp.sqrt(a) * m + sp.log(-m)),))
+    module = generate(ModuleSpec("m", "M.", (kernel,))).load()
+    assert module.REFERENCE and module.self_check().passed
+    assert all(float(given["a"]) > 0 > int(given["m"]) for _, given, _ in module.REFERENCE)
