@@ -28,7 +28,7 @@ from .names import class_name, docstring_text
 from .printers.bodies import composite_body, moment_values, scalar_body, tensor_body
 from .printers.jax import IMPORTS, helpers
 from .printers.layout import WIDTH, assignment, call_lines, tuple_text
-from .printers.tape import operation_lines, tape_body, tape_lines
+from .printers.tape import operation_lines, table_body, table_name, tape_body, tape_lines
 from .reference_text import ReferencePoint, reference_lines
 from .spec import ModuleSpec
 
@@ -239,12 +239,14 @@ def _function(function: Function, signature: Signature, formula: str, used: set[
         "fields": [output.name for output in signature.outputs],
         "definition": _definition(function, signature),
         "doc": doc,
+        "jitted": True,
     }
     match function:
         case ScalarFunction():
             body, results = scalar_body(function, used)
         case TapeFunction():
             body, results = tape_body(function, signature.record), None
+            common["jitted"] = table_body(function) is None
         case TensorFunction():
             body, results = tensor_body(function, used)
         case CompositeFunction():
@@ -262,8 +264,19 @@ def _function(function: Function, signature: Signature, formula: str, used: set[
 
 
 def _tape_text(function: TapeFunction) -> str:
+    """The instructions, and the compiled function of all outputs if there are many."""
     program = "\n".join(tape_lines(function.tape))
-    return f'#: operation, target register, source registers, #number\n_{function.name}_tape = """\\\n{program}"""\n\n\n'
+    text = f'#: operation, target register, source registers, #number\n_{function.name}_tape = """\\\n{program}"""\n\n\n'
+    body = table_body(function)
+    if body is None:
+        return text
+    values = {
+        "definition": call_lines(f"def {table_name(function)}(", [f"{argument.name}: Array" for argument in function.arguments],
+                                 ") -> Array:"),
+        "doc": f"The outputs of {function.name} along the first axis.",
+        "record": None, "body": body, "jitted": True,
+    }  # fmt: skip
+    return text + _template("function.jinja", values) + "\n\n\n"
 
 
 def _return(results: list[tuple[str, str]], record: str | None) -> list[str]:

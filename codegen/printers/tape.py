@@ -11,7 +11,10 @@ from .base import double
 from .jax import jax_printer
 from .layout import WIDTH, tuple_text
 
-__all__ = ["operation_lines", "tape_body", "tape_lines"]
+__all__ = ["MOST_TAKEN_APART", "operation_lines", "table_body", "table_name", "tape_body", "tape_lines"]
+
+#: outputs that a compiled function returns one by one; XLA spends about 20 ms on each, so more of them come as one array
+MOST_TAKEN_APART = 32
 
 #: instruction -> text in x, y, z (registers) and k (its number)
 _ARITHMETIC = {
@@ -51,8 +54,29 @@ def operation_lines(tapes: Iterable[Tape], used: set[str]) -> list[str]:
 
 def tape_body(function: TapeFunction, record: str | None) -> list[str]:
     """The call of the interpreter, which returns the outputs in order."""
+    call = _call(function)
+    if record is None:
+        return [f"values = {call[0]}", *call[1:], "return values[0]"]
+    if len(function.outputs) <= MOST_TAKEN_APART:
+        return [f"values = {call[0]}", *call[1:], f"return {record}(*values)"]
+    return [f"return {record}(*{table_name(function)}({', '.join(argument.name for argument in function.arguments)}))"]
+
+
+def table_body(function: TapeFunction) -> list[str] | None:
+    """Body of a function that returns all outputs as one array; None where one compiled function takes them apart."""
+    if len(function.outputs) <= MOST_TAKEN_APART:
+        return None
+    call = _call(function)
+    return [f"return {call[0]}", *call[1:]]
+
+
+def table_name(function: TapeFunction) -> str:
+    return f"_{function.name}_table"
+
+
+def _call(function: TapeFunction) -> list[str]:
     tape = function.tape
     results = textwrap.wrap(", ".join(map(str, tape.results)), WIDTH - 12)
-    lines = ["values = _run(", f"    _{function.name}_tape,", f"    {tuple_text(list(tape.inputs))},", f"    {tape.size},"]
+    lines = ["_run(", f"    _{function.name}_tape,", f"    {tuple_text(list(tape.inputs))},", f"    {tape.size},"]
     lines += [f"    [{results[0]}],"] if len(results) == 1 else ["    [", *(f"        {line}" for line in results), "    ],"]
-    return [*lines, ")", "return values[0]" if record is None else f"return {record}(*values)"]
+    return [*lines, ")"]

@@ -309,6 +309,21 @@ def test_large_kernels_become_tapes_and_compile_at_once() -> None:
     np.testing.assert_allclose(found.out23, check[1], rtol=1e-9)
 
 
+def test_many_outputs_of_a_tape_come_as_one_compiled_array() -> None:
+    """XLA spends time on every output of a program, so the compiled function has one; values and gradients are the same."""
+    outputs = {f"out{k}": sp.sin(k * x) * y**3 + z / (k + 2) for k in range(40)}
+    module = modules(outputs, budget=0).load()
+    arrays = [jnp.linspace(-1, 1, 7), jnp.linspace(0.5, 1, 7), jnp.linspace(-1, 0, 7)]
+    assert jax.make_jaxpr(module._f_table)(*arrays).out_avals[0].shape == (40, 7)
+    found = module.f(*arrays)
+    for name in ("out0", "out17", "out39"):
+        np.testing.assert_allclose(
+            getattr(found, name), sp.lambdify((x, y, z), outputs[name], "numpy")(*map(np.asarray, arrays)), rtol=1e-12
+        )
+    slope = jax.jit(jax.vmap(jax.grad(lambda *values: module.f(*values).out17)))(*arrays)
+    np.testing.assert_allclose(slope, 17 * np.cos(17 * arrays[0]) * arrays[1] ** 3, rtol=1e-11)
+
+
 def test_text_of_large_kernels_does_not_depend_on_hashes() -> None:
     assert modules(SHARED, budget=0).source == modules(dict(SHARED), budget=0).source
 
