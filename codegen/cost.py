@@ -131,8 +131,9 @@ def cost_of(function: Function) -> Cost:
             plan = function.plan or function.value
             return _scalar(plan.results)
         case TensorFunction():
-            products = [product for summand in function.summands for _, group in summand.parts for product in group]
-            arithmetic = sum(max(len(product.factors), 1) for product in products)
+            summands = (*function.mirrored, *function.summands)
+            products = [product for summand in summands for _, group in summand.parts for product in group]
+            arithmetic = sum(max(len(product.factors), 1) for product in products) + bool(function.mirrored)
             return Cost(arithmetic=arithmetic, contractions=len(function.contractions))
     return Cost()
 

@@ -118,7 +118,10 @@ class Summand:
 
 @dataclass(frozen=True, slots=True)
 class TensorFunction:
-    """A sum of broadcast products of arrays and pairwise contractions."""
+    """A sum of broadcast products of arrays and pairwise contractions.
+
+    `mirrored` is a sum X of which X + X with the halves of its axes exchanged is part of the result; `half` is its local.
+    """
 
     name: str
     arguments: tuple[Argument, ...]
@@ -130,6 +133,14 @@ class TensorFunction:
     shape: tuple[str, ...]
     covered: bool
     title: str = ""
+    mirrored: tuple[Summand, ...] = ()
+    half: str = ""
+
+    @property
+    def exchange(self) -> tuple[int, ...]:
+        """The first and the second half of the axes exchanged."""
+        size = len(self.axes) // 2
+        return (*range(size, 2 * size), *range(size))
 
 
 Method: TypeAlias = Literal["inside", "hermite", "closed", "homogeneous"]

@@ -107,6 +107,7 @@ def _uses(functions: Iterable[Function]) -> dict[str, Any]:
         "packed": _PACKED_WORK if any(map(_packed, functions)) else 0,
         "safe": quadrature or any(_needs(f, "safe") for f in functions),
         "stacked": any(_needs(f, "stacked") for f in functions),
+        "blocks": any(_needs(f, "blocks") for f in functions),
     }
 
 
@@ -122,13 +123,14 @@ def _imports(
     records = "NamedTuple" in templated or any(
         _several(f) or (not isinstance(f, plain) and signatures[f.name].record is not None) for f in functions
     )
-    partial = bool(loops or quadrature or tapes) or "partial" in templated or any(map(_packed, functions))
+    partial = loops or quadrature or tapes or templated & {"partial", "blocks"} or any(map(_packed, functions))
     wants_any = quadrature or checked or staged or any(f.kind == "ode" for f in loops) or templated & {"stacked", "Callable"}
     names = [name for name, wanted in (("Any", wants_any), ("NamedTuple", records or checked)) if wanted]
-    jax_names = ["Array", "lax"] if quadrature or contractions or loops or tapes or staged or "lax" in templated else ["Array"]
+    wants_lax = quadrature or contractions or loops or tapes or staged or templated & {"lax", "blocks"}
+    jax_names = ["Array", "lax"] if wants_lax else ["Array"]
     special = sorted(IMPORTS[name] for name in used if name in IMPORTS)
     standard = [
-        *(["from collections.abc import Callable"] if quadrature or tapes or staged or "Callable" in templated else []),
+        *(["from collections.abc import Callable"] if quadrature or tapes or staged or templated & {"Callable", "blocks"} else []),
         *(["from functools import partial"] if partial else []),
         *(["from math import comb"] if any(f.method == "hermite" for f in quadrature) else []),
         *([f"from typing import {', '.join(names)}"] if names else []),

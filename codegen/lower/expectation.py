@@ -16,6 +16,9 @@ from ..printers import number_text
 
 __all__ = ["lower_expectation"]
 
+#: values of the integrand that are held at a time: half a megabyte, so that they stay in the second-level cache of a CPU
+BLOCK_NUMBERS = 2**16
+
 
 def lower_expectation(kernel: ExpectationKernel, integrand: ScalarKernel, law: ScalarKernel) -> TemplateFunction:
     """Sum over one axis of nodes, or two; an integrand with two outputs is their product, the first without the inner variable."""
@@ -38,6 +41,7 @@ def lower_expectation(kernel: ExpectationKernel, integrand: ScalarKernel, law: S
         "factored": len(integrand.outputs) == 2,
         "factors": [name for name, _ in integrand.outputs],
         "axes": axes,
+        "block": max(1, BLOCK_NUMBERS // kernel.rule.n**axes),
         "n": kernel.rule.n,
         "step": _wrapped(step),
         "middle": number_text(sp.Rational(kernel.rule.n - 1, 2))[0],
@@ -45,10 +49,8 @@ def lower_expectation(kernel: ExpectationKernel, integrand: ScalarKernel, law: S
         "rule": str(kernel.rule),
     }
     title = kernel.title or "A Gaussian expectation."
-    outputs = (Argument(kernel.name),)
-    return TemplateFunction(
-        kernel.name, "expectation.jinja", kernel.arguments, outputs, values, frozenset({"floats", "safe"}), title=title
-    )
+    outputs, needs = (Argument(kernel.name),), frozenset({"floats", "safe", "blocks" if arguments else "lax"})
+    return TemplateFunction(kernel.name, "expectation.jinja", kernel.arguments, outputs, values, needs, title=title)
 
 
 def _wrapped(value: sp.Expr) -> str:

@@ -28,6 +28,7 @@ from ..ir import Contraction, Operand, Product, Summand, TensorFunction
 from ..names import fresh_names
 from ..passes import optimise
 from ..passes.contraction import SIZE, contraction_plan
+from ..passes.exchange import exchanged_half
 from .expression import convert
 
 __all__ = ["lower_tensor"]
@@ -69,20 +70,25 @@ class _Lowering:
     def function(self) -> TensorFunction:
         kernel = self.kernel
         self.taken = {argument.name for argument in kernel.arguments}
-        terms = kernel.expression.canonical().terms
-        grouped: dict[sp.Expr, dict[sp.Expr, list[Product]]] = {}
-        for term in terms:
-            number, symbolic = term.coefficient.as_coeff_Mul()
-            grouped.setdefault(symbolic, {}).setdefault(number, []).append(self._product(term))
-        summands = tuple(
-            Summand(self._scalar(symbolic), tuple((self._scalar(number), tuple(ps)) for number, ps in parts.items()))
-            for symbolic, parts in grouped.items()
-        )
+        half, rest = exchanged_half(kernel.expression.canonical().terms, kernel.axes)
+        mirrored, summands = self._summands(half), self._summands(rest)
         return TensorFunction(
             kernel.name, kernel.arguments, self._axes(), tuple(self.loads.values()),
             tuple(self.contractions.values()), tuple(self.spreads.values()), summands,
             tuple(self._size(axis.dimension) for axis in kernel.axes), self.covered, kernel.title,
+            mirrored, self._local("half") if mirrored else "",
         )  # fmt: skip
+
+    def _summands(self, terms: Iterable[Term]) -> tuple[Summand, ...]:
+        """Terms grouped by their coefficients."""
+        grouped: dict[sp.Expr, dict[sp.Expr, list[Product]]] = {}
+        for term in terms:
+            number, symbolic = term.coefficient.as_coeff_Mul()
+            grouped.setdefault(symbolic, {}).setdefault(number, []).append(self._product(term))
+        return tuple(
+            Summand(self._scalar(symbolic), tuple((self._scalar(number), tuple(ps)) for number, ps in parts.items()))
+            for symbolic, parts in grouped.items()
+        )
 
     # -- scalars and sizes --------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import sympy as sp
 from ..analyse import Signature
 from ..gauss import gauss_hermite, gauss_legendre
 from ..graph import Node
-from ..ir import CompositeFunction, MomentFunction, Operand, Product, ScalarFunction, StageCall, TensorFunction
+from ..ir import CompositeFunction, MomentFunction, Operand, Product, ScalarFunction, StageCall, Summand, TensorFunction
 from ..passes import Schedule
 from .base import Printer, number_text
 from .jax import jax_printer
@@ -76,6 +76,8 @@ def tensor_body(function: TensorFunction, used: set[str]) -> tuple[list[str], No
         else:
             lines.append(f'{step.local} = jnp.einsum("{spec}", {operands}, precision=lax.Precision.HIGHEST)')
     lines += [f'{spread.local} = _broadcast("{spread.letters}", {spread.source})' for spread in function.spreads]
+    if function.mirrored:
+        lines += assignment(function.half, _joined(_terms(function.mirrored, printer)))
     used |= printer.used
     return [*lines, *assignment("return", _total(function, printer))], None
 
@@ -92,21 +94,32 @@ def _load(load: Operand, printer: Printer) -> str:
 
 
 def _total(function: TensorFunction, printer: Printer) -> str | Sum:
-    if not function.summands:
+    if not function.summands and not function.mirrored:
         names = ", ".join(["float", *(argument.name for argument in function.arguments)])
         return f"jnp.zeros({tuple_text(list(function.shape))}, jnp.result_type({names}))"
+    terms = _terms(function.summands, printer)
+    if function.mirrored:
+        terms = [function.half, f"{function.half}.transpose{tuple_text(list(map(str, function.exchange)))}", *terms]
+    total = _joined(terms)
+    if function.covered or not function.shape:
+        return total
+    flat = total if isinstance(total, str) else total.flat()
+    return f"jnp.broadcast_to({flat}, {tuple_text(list(function.shape))})"
+
+
+def _terms(summands: Iterable[Summand], printer: Printer) -> list[str | Sum]:
     terms: list[str | Sum] = []
-    for summand in function.summands:
+    for summand in summands:
         parts = [_part(number, products) for number, products in summand.parts]
         if summand.coefficient.op == "const" and summand.coefficient.value == 1:
             terms += _flattened(parts)
         else:
             terms.append(_scaled(_factor(summand.coefficient, printer), parts))
-    total = terms[0] if len(terms) == 1 else Sum("", tuple(terms))
-    if function.covered or not function.shape:
-        return total
-    flat = total if isinstance(total, str) else total.flat()
-    return f"jnp.broadcast_to({flat}, {tuple_text(list(function.shape))})"
+    return terms
+
+
+def _joined(terms: list[str | Sum]) -> str | Sum:
+    return terms[0] if len(terms) == 1 else Sum("", tuple(terms))
 
 
 def _scaled(coefficient: str, parts: list[str | Sum]) -> str | Sum:

@@ -138,3 +138,23 @@ def test_errors_name_what_is_wrong() -> None:
     refused(IndexClashError, r"axes \(a\) are not the free indices \(a, b\)", TensorKernel("s", (given,), K[a, b], (a,)))
     refused(ShapeError, "no argument has an axis of dimension N", kernel("s", delta(i, i) * W[a, b], (i, a, b)))
     refused(UnsupportedNode, "s, coefficient", kernel("s", sp.gamma(g) * W[a, b], (a, b), scalar))
+
+
+# -- sums that are symmetric under exchange of halves ------------------------------------------------------------------
+
+
+def test_half_of_an_exchanged_sum_is_evaluated_once() -> None:
+    moved = W[a, b] * V[a, a, e, f] + W[b, a] * V[b, b, e, f]
+    total = 2 * moved + 2 * moved.rename({a: e, b: f, e: a, f: b}) + K[a, e] * K[b, f] + W[a, b] * W[e, f] * W[e, e]
+    module = generate(ModuleSpec("k", "K.", (kernel("k", total, (a, b, e, f)),), reference_points=False))
+    assert module.source.count("half.transpose(2, 3, 0, 1)") == 1
+    rng = np.random.default_rng(0)
+    raw, square = rng.normal(size=(3, 3, 3, 3)), rng.normal(size=(3, 3))
+    raw = raw + raw.transpose(1, 0, 2, 3)
+    raw = raw + raw.transpose(0, 1, 3, 2)
+    values = {"W": rng.normal(size=(3, 3)), "K0": square + square.T, "V4": raw + raw.transpose(2, 3, 0, 1)}
+    found = module.load().k(**{name: jnp.asarray(value) for name, value in values.items()})
+    np.testing.assert_allclose(found, total.evaluate_by_loops(values, (a, b, e, f)), rtol=1e-12, atol=1e-12)
+    one_pair = kernel("k", W[a, b] * K[e, f] + K[a, b] * W[e, f], (a, b, e, f))
+    plain = generate(ModuleSpec("k", "K.", (one_pair,), reference_points=False))
+    assert "half" not in plain.source

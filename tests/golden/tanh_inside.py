@@ -54,7 +54,12 @@ def _floats(*values: Array) -> tuple[Array, ...]:
 def _broadcast(letters: str, x: Array) -> Array:
     """The axes of x placed where the output has their letters, "ba->abef"; a repeated letter takes the diagonal."""
     own, axes = letters.split("->")
-    x = jnp.einsum(f"{own}->{''.join(letter for letter in axes if letter in own)}", x)
+    for letter in [letter for letter in dict.fromkeys(own) if own.count(letter) > 1]:
+        while own.count(letter) > 1:
+            first, second = own.index(letter), own.rindex(letter)
+            x = jnp.diagonal(x, axis1=first, axis2=second)
+            own = own[:first] + own[first + 1 : second] + own[second + 1 :] + letter
+    x = jnp.transpose(x, [own.index(letter) for letter in axes if letter in own])
     return jnp.expand_dims(x, [place for place, letter in enumerate(axes) if letter not in own])
 
 
@@ -271,19 +276,11 @@ def V4_transport(c_w: Array, m20: Array, m11: Array, V4: Array) -> Array:
     """
     V4_aaef = _broadcast("aaef->abef", V4)
     m20_ab = _broadcast("ab->abef", m20)
-    V4_abee = _broadcast("abee->abef", V4)
-    m20_ef = _broadcast("ef->abef", m20)
     m11_ab = _broadcast("ab->abef", m11)
-    m11_ef = _broadcast("ef->abef", m11)
     V4_abff = _broadcast("abff->abef", V4)
     m20_fe = _broadcast("fe->abef", m20)
-    V4_bbef = _broadcast("bbef->abef", V4)
-    m20_ba = _broadcast("ba->abef", m20)
-    return c_w * (
-        0.5 * (V4_aaef * m20_ab + V4_abee * m20_ef + V4_abff * m20_fe + V4_bbef * m20_ba)
-        + V4 * m11_ab
-        + V4 * m11_ef
-    )
+    half = c_w * (0.5 * (V4_aaef * m20_ab + V4_abff * m20_fe) + V4 * m11_ab)
+    return half + half.transpose(2, 3, 0, 1)
 
 
 @jax.jit
@@ -315,19 +312,12 @@ def U1_model(m40: Array, m31: Array, m22: Array, V4: Array) -> Array:
     V4   (P, P, P, P)
     Returns (P, P).
     """
-    V4_aaaa = _broadcast("aaaa->ab", V4)
     V4_aaab = _broadcast("aaab->ab", V4)
+    V4_aaaa = _broadcast("aaaa->ab", V4)
     V4_aabb = _broadcast("aabb->ab", V4)
     V4_abab = _broadcast("abab->ab", V4)
-    V4_abbb = _broadcast("abbb->ab", V4)
-    m31_ba = _broadcast("ba->ab", m31)
-    V4_bbbb = _broadcast("bbbb->ab", V4)
-    m40_ba = _broadcast("ba->ab", m40)
-    return (
-        0.125 * (V4_aaaa * m40 + V4_bbbb * m40_ba)
-        + 0.5 * (V4_aaab * m31 + V4_abab * m22 + V4_abbb * m31_ba)
-        + 0.25 * V4_aabb * m22
-    )
+    half = 0.5 * V4_aaab * m31 + 0.125 * V4_aaaa * m40
+    return half + half.transpose(1, 0) + 0.25 * V4_aabb * m22 + 0.5 * V4_abab * m22
 
 
 @jax.jit
