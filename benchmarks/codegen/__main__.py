@@ -2,13 +2,13 @@
 
     python benchmarks/codegen [--only a b d32] [--rounds 9] [--scaling 100 1000 10000 30000] [--quick]
 
-Every round runs all contenders of a workload one after the other; the ratios to the hand-written function are taken within
-a round, and their median is shown, so that a change of the machine's speed during the run does not matter. `first` is the
-time until the first result (generation, tracing, compilation), `ns` nanoseconds per point; all times are CPU times of all
-threads, which other programs on the machine disturb least. The floor is the larger of the
-arithmetic and the memory traffic of the least work known at rates that are measured first, plus the functions (exp, ..) that
-nobody avoids. Names in parentheses do not run in JAX; they make one loop of all outputs, which XLA on CPU does not, and are
-shown for comparison. sympy2jax and symengine take part if they are installed.
+Every round runs all contenders of a workload one after the other in a drawn order, each after an untimed call of its own; the
+ratios to the hand-written function are taken within a round, and their median is shown, so that a change of the machine's
+speed during the run does not matter. `first` is the time until the first result (generation, tracing, compilation), `ns`
+nanoseconds per point; all times are CPU times of all threads, which other programs on the machine disturb least. The floor is
+the larger of the arithmetic and the memory traffic of the least work known at rates that are measured first, plus the functions
+(exp, ..) that nobody avoids. Names in parentheses do not run in JAX; they make one loop of all outputs, which XLA on CPU does
+not, and are shown for comparison. sympy2jax and symengine take part if they are installed.
 """
 
 from __future__ import annotations
@@ -70,6 +70,12 @@ def _timed(function: Callable[..., Any], arguments: Any) -> float:
     return time.process_time_ns() - start
 
 
+def _warm(function: Callable[..., Any], arguments: Any) -> float:
+    """The same after an untimed call, which pays for what the program before left in caches and thread pools."""
+    jax.block_until_ready(function(*arguments))
+    return _timed(function, arguments)
+
+
 def run(workload: Any, rounds: int, rates: tuple[float, float]) -> None:
     """Measure one workload and print its table."""
     floor = max(workload.flops / rates[0], workload.bytes / rates[1]) + workload.functions
@@ -90,9 +96,10 @@ def run(workload: Any, rounds: int, rates: tuple[float, float]) -> None:
         first[name] = time.process_time() - start
         results[name] = np.concatenate([np.ravel(value) for value in jax.tree.leaves(values)])
     times: dict[str, list[float]] = {name: [] for name in made}
+    order = random.Random(0)
     for _ in range(rounds):
-        for name, function in made.items():
-            times[name].append(_timed(function, workload.arguments) / workload.points)
+        for name in order.sample(list(made), len(made)):
+            times[name].append(_warm(made[name], workload.arguments) / workload.points)
     scale = np.abs(results["hand"]).max()
     for name in made:
         ratio = statistics.median(own / hand for own, hand in zip(times[name], times["hand"]))

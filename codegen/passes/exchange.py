@@ -34,10 +34,15 @@ def exchanged_half(terms: Sequence[Term], axes: Sequence[Index]) -> tuple[tuple[
         if image == key:
             rest.append(term)
         elif key in waiting:
-            half.append(waiting.pop(key))
+            half.append(max(waiting.pop(key), term, key=lambda one: _leading_diagonals(one, first)))
         else:
             waiting[image.canonical()] = term
     if len(half) < _FEWEST:
         return (), tuple(terms)
     chosen = {id(term) for term in (*rest, *waiting.values())}
     return tuple(half), tuple(term for term in terms if id(term) in chosen)
+
+
+def _leading_diagonals(term: Term, first: Sequence[Index]) -> int:
+    """Slots that repeat an index of the first half: diagonals of leading axes are read from memory in longer runs."""
+    return sum(len(slots) - len(set(slots)) for factor in term.factors if (slots := [s for s in factor.indices if s in first]))

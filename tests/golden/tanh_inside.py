@@ -277,9 +277,9 @@ def V4_transport(c_w: Array, m20: Array, m11: Array, V4: Array) -> Array:
     V4_aaef = _broadcast("aaef->abef", V4)
     m20_ab = _broadcast("ab->abef", m20)
     m11_ab = _broadcast("ab->abef", m11)
-    V4_abff = _broadcast("abff->abef", V4)
-    m20_fe = _broadcast("fe->abef", m20)
-    half = c_w * (0.5 * (V4_aaef * m20_ab + V4_abff * m20_fe) + V4 * m11_ab)
+    V4_bbef = _broadcast("bbef->abef", V4)
+    m20_ba = _broadcast("ba->abef", m20)
+    half = c_w * (0.5 * (V4_aaef * m20_ab + V4_bbef * m20_ba) + V4 * m11_ab)
     return half + half.transpose(2, 3, 0, 1)
 
 
