@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 import sympy as sp
@@ -10,16 +11,15 @@ from symtensor.kernels import Kernel, MomentKernel, ScalarKernel, TensorKernel
 
 __all__ = ["formula"]
 
-#: parts of an expression, and outputs, beyond which a formula is cut
-_LONGEST, _MOST_OUTPUTS = 200, 40
+#: parts of one expression, and of all outputs together, beyond which formulas are cut
+_LONGEST, _MOST_PARTS = 200, 400
 
 
 def formula(kernel: Kernel) -> str:
     """LaTeX of what the kernel computes; empty for kernels that only call others."""
     match kernel:
         case ScalarKernel():
-            shown = [f"{name} = {_scalar(expr)}" for name, expr in kernel.outputs[:_MOST_OUTPUTS]]
-            return "\n".join([*shown, r"\ldots"] if len(kernel.outputs) > _MOST_OUTPUTS else shown)
+            return "\n".join(_outputs(kernel))
         case TensorKernel():
             axes = "".join(axis.name for axis in kernel.axes)
             name = r"\mathrm{" + kernel.name.replace("_", r"\_") + "}"
@@ -31,7 +31,13 @@ def formula(kernel: Kernel) -> str:
     return ""
 
 
-def _scalar(expr: sp.Expr) -> str:
-    """LaTeX, or an ellipsis for what would fill pages (and take SymPy minutes to print)."""
-    parts = islice(sp.preorder_traversal(expr), _LONGEST + 1)
-    return r"\ldots" if sum(1 for _ in parts) > _LONGEST else sp.latex(expr)
+def _outputs(kernel: ScalarKernel) -> Iterator[str]:
+    """One formula a line, an ellipsis for one that would fill pages (and take SymPy minutes to print) and for the last ones."""
+    left = _MOST_PARTS
+    for name, expr in kernel.outputs:
+        size = sum(1 for _ in islice(sp.preorder_traversal(expr), _LONGEST + 1))
+        if left <= 0:
+            yield r"\ldots"
+            return
+        left -= 1 if size > _LONGEST else size
+        yield rf"{name} = \ldots" if size > _LONGEST else f"{name} = {sp.latex(expr)}"
