@@ -24,13 +24,16 @@ def _arrays(count: int, batch: int, low: float = -1.0, high: float = 1.0) -> lis
     return [jnp.asarray(rng.uniform(low, high, batch)) for _ in range(count)]
 
 
+def _compiled(symbols: Sequence[sp.Symbol], outputs: Sequence[sp.Expr]) -> Any:
+    named = {f"y{place}": expr for place, expr in enumerate(outputs)}
+    return symtensor.compile(named if len(outputs) > 1 else outputs[0], symbols, reference_points=False)
+
+
 def _contenders(
     symbols: Sequence[sp.Symbol], outputs: Sequence[sp.Expr], hand: Callable[[], Any]
 ) -> Mapping[str, Callable[[], Any]]:
-    named = {f"y{place}": expr for place, expr in enumerate(outputs)}
-    given = named if len(outputs) > 1 else outputs[0]
     found = {
-        "symtensor": lambda: symtensor.compile(given, symbols, reference_points=False).function,
+        "symtensor": lambda: _compiled(symbols, outputs).function,
         "hand": hand,
         "lambdify": lambda: lambdified(symbols, outputs),
     }
@@ -98,7 +101,8 @@ def taylor_coefficients(batch: int = 100_000) -> Workload:
             derivatives[power] = sp.diff(derivatives[below], symbols[slot])
         outputs.append(derivatives[power] / sp.prod(map(factorial, power)))
     contenders = _contenders(symbols, outputs, lambda: by_stages(symbols, outputs))
-    return Workload("a", "35 Taylor coefficients", batch, _arrays(3, batch), contenders, 1500, 8 * 38, 3 * 2.5, 1e-9)
+    return Workload("a", "35 Taylor coefficients", batch, _arrays(3, batch), contenders, 1500, 8 * 38, 3 * 2.5, 1e-9,
+                    lambda: _compiled(symbols, outputs))  # fmt: skip
 
 
 def hessian(batch: int = 100_000) -> Workload:
@@ -110,7 +114,8 @@ def hessian(batch: int = 100_000) -> Workload:
     contenders = _contenders(x, outputs, lambda: by_stages(x, outputs))
     functions = 2 * 2.5 + 2 * 15 + 10 + 4 * 1.7
     title = "gradient + Hessian, 6 variables"
-    return Workload("b", title, batch, _arrays(6, batch), contenders, 290, 8 * 33, functions, 1e-12)
+    return Workload("b", title, batch, _arrays(6, batch), contenders, 290, 8 * 33, functions, 1e-12,
+                    lambda: _compiled(x, outputs))  # fmt: skip
 
 
 def polynomial(batch: int = 100_000, degree: int = 10) -> Workload:
@@ -136,4 +141,5 @@ def polynomial(batch: int = 100_000, degree: int = 10) -> Workload:
 
     contenders = _contenders(symbols, [output], lambda: lambda *values: nested((), values))
     title = f"polynomial of {len(table)} terms"
-    return Workload("c", title, batch, _arrays(4, batch), contenders, 2 * len(table), 8 * 5, 0, 1e-9)
+    return Workload("c", title, batch, _arrays(4, batch), contenders, 2 * len(table), 8 * 5, 0, 1e-9,
+                    lambda: _compiled(symbols, [output]))  # fmt: skip

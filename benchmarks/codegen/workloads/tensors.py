@@ -71,15 +71,19 @@ def pair_terms(size: int) -> Workload:
         moved = jnp.einsum("abcd,cdef->abef", chi, V) + jnp.einsum("efcd,cdab->abef", chi, V)
         return moved + sum(jnp.einsum(spec, K, S) for spec in specs)
 
+    def module() -> Any:
+        return generate(ModuleSpec("pairs", "Pairs.", (kernel,), reference_points=False))
+
     contenders = {
-        "symtensor": lambda: generate(ModuleSpec("pairs", "Pairs.", (kernel,), reference_points=False)).load().step,
+        "symtensor": lambda: module().load().step,
         "hand": lambda: packed if size >= 16 else gemm,
         "hand, not packed": lambda: gemm,
         "einsum": lambda: by_einsum,
     }
     count = len(places)
     title = f"pair-tensor terms, P = {size}"
-    return Workload(f"d{size}", title, 1, arguments, contenders, 2 * count**3 + 8 * size**4, 8 * 3 * size**4, 0, 1e-12)
+    return Workload(f"d{size}", title, 1, arguments, contenders, 2 * count**3 + 8 * size**4, 8 * 3 * size**4, 0, 1e-12,
+                    module)  # fmt: skip
 
 
 def _rate_kernels() -> tuple[Kernel, ...]:
@@ -134,14 +138,18 @@ def kernel_rates(size: int, batch: int) -> Workload:
         noise = noise + K[:, None, :, :, None] * Q[:, :, None, None, :] + K[:, None, :, None, :] * Q[:, :, None, :, None]
         return Q, moved + moved.transpose(0, 3, 4, 1, 2) + noise
 
+    def module() -> Any:
+        return generate(ModuleSpec("r", "Rates.", _rate_kernels(), reference_points=False))
+
     contenders = {
-        "symtensor": lambda: jax.vmap(generate(ModuleSpec("r", "Rates.", _rate_kernels(), reference_points=False)).load().rates),
+        "symtensor": lambda: jax.vmap(module().load().rates),
         "hand": lambda: hand,
     }
     entries = size**4
     return Workload(
-        f"f{size}", f"kernel equations, P = {size}", batch, [K, V], contenders, 20 * entries, 8 * 2 * entries, size**2 * 20.0, 1e-11
-    )
+        f"f{size}", f"kernel equations, P = {size}", batch, [K, V], contenders, 20 * entries, 8 * 2 * entries, size**2 * 20.0,
+        1e-11, module,
+    )  # fmt: skip
 
 
 def two_loops(size: int = 400) -> Workload:
@@ -154,9 +162,13 @@ def two_loops(size: int = 400) -> Workload:
     def hand(R: Any, C: Any) -> Any:
         return jnp.matmul(jnp.matmul(R, C * C * C, precision=lax.Precision.HIGHEST), R.T, precision=lax.Precision.HIGHEST)
 
+    def compiled() -> Any:
+        return symtensor.compile(loops, [R, C], axes=[a, b], reference_points=False)
+
     contenders = {
-        "symtensor": lambda: symtensor.compile(loops, [R, C], axes=[a, b], reference_points=False).function,
+        "symtensor": lambda: compiled().function,
         "hand": lambda: hand,
         "einsum": lambda: lambda R, C: jnp.einsum("ac,cd,cd,cd,bd->ab", R, C, C, C, R),
     }
-    return Workload("g", f"two loops on {size} times", 1, arguments, contenders, 4 * size**3, 8 * 3 * size**2, 0, 1e-11)
+    return Workload("g", f"two loops on {size} times", 1, arguments, contenders, 4 * size**3, 8 * 3 * size**2, 0, 1e-11,
+                    compiled)  # fmt: skip

@@ -35,6 +35,8 @@ class Workload:
         Nanoseconds per point of the exponentials and the like that are unavoidable.
     tolerance
         Largest difference of results, relative to the largest entry.
+    certified
+        Makes what `codegen.certify` takes: the same computation, of any size.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Workload:
     bytes: float
     functions: float = 0.0
     tolerance: float = 1e-10
+    certified: Callable[[], Any] | None = None
 
 
 def lambdified(symbols: Sequence[sp.Symbol], expressions: Sequence[sp.Expr]) -> Function:
