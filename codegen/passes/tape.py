@@ -8,6 +8,7 @@ again after their last use.
 Instructions (x, y, z registers; k a number)
     add x + y    mul x y    div x / y    fma x y + z    axpy k x + y    mulk x y + k    scale k x    shift x + k
     reciprocal 1 / x    constant k    select x ? y : z    < <= == != and or not (0 or 1)    and every function of the graph
+and the pairs of them that are frequent (`superinstructions`).
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ import sympy as sp
 
 from ..errors import UnsupportedNode
 from ..graph import Node, count_uses, postorder
+from .superinstructions import Line, Tree, superinstructions
 
 __all__ = ["Instruction", "Tape", "assemble", "straight_line_work"]
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """`registers[target] = op(registers[sources], number)`."""
+    """`registers[target] = op(registers[sources], numbers)`."""
 
     op: str
     target: int
     sources: tuple[int, ...]
-    number: sp.Expr | None = None
+    numbers: tuple[sp.Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def assemble(roots: Sequence[Node], inputs: Sequence[str]) -> Tape:
         if node.op not in ("const", "var") and node.index not in selection.fused:
             selection.values[node.index] = selection.select(node)
     results = [selection.value(root) for root in roots]
-    return _registers(selection.lines, tuple(inputs), results)
+    return _registers(superinstructions(selection.lines, results), tuple(inputs), results)
 
 
 def _absorbed(user: Node, uses: dict[int, int]) -> list[Node]:
@@ -121,7 +123,7 @@ class _Selection:
     uses: dict[int, int] = field(default_factory=dict)
     fused: set[int] = field(default_factory=set)
     values: dict[int, int] = field(default_factory=dict)
-    lines: list[tuple[str, int, tuple[int, ...], sp.Expr | None]] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
     count: int = 0
 
     def __post_init__(self) -> None:
@@ -129,7 +131,7 @@ class _Selection:
 
     def emit(self, op: str, *sources: int, number: sp.Expr | None = None) -> int:
         """Append an instruction; its value."""
-        self.lines.append((op, self.count, sources, number))
+        self.lines.append(Line(self.count, Tree(op, sources, () if number is None else (number,))))
         self.count += 1
         return self.count - 1
 
@@ -214,15 +216,16 @@ class _Selection:
         return total
 
 
-def _registers(lines: list[tuple], inputs: tuple[str, ...], results: list[int]) -> Tape:
+def _registers(lines: list[Line], inputs: tuple[str, ...], results: list[int]) -> Tape:
     """Linear scan: a value keeps its register until its last use, results to the end."""
-    last = {value: place for place, (_, _, sources, _) in enumerate(lines) for value in sources}
+    last = {value: place for place, line in enumerate(lines) for value in line.tree.sources}
     last |= dict.fromkeys(results, len(lines))
     register = {value: value for value in range(len(inputs))}
     free = [value for value in range(len(inputs)) if value not in last]
     size = len(inputs)
     instructions = []
-    for place, (op, value, sources, number) in enumerate(lines):
+    for place, line in enumerate(lines):
+        value, sources = line.value, line.tree.sources
         read = tuple(register[source] for source in sources)
         for source in dict.fromkeys(sources):
             if last[source] == place:
@@ -231,7 +234,7 @@ def _registers(lines: list[tuple], inputs: tuple[str, ...], results: list[int]) 
             register[value] = heappop(free)
         else:
             register[value], size = size, size + 1
-        instructions.append(Instruction(op, register[value], read, number))
+        instructions.append(Instruction(line.tree.text, register[value], read, line.tree.all_numbers))
         if value not in last:
             heappush(free, register[value])
     return Tape(tuple(instructions), inputs, tuple(register[value] for value in results), size)
