@@ -43,9 +43,10 @@ def removable(roots: tuple[Node, ...], graph: Graph) -> tuple[Node, ...]:
 
 @dataclass(slots=True)
 class _Expansion:
-    """A part that depends on one atom only, regular at atom = center, and the other arguments of the sum or product."""
+    """A part that depends on one atom only, regular at atom = center, its cofactors, and the rest of the sum or product."""
 
     part: Node
+    cofactors: tuple[Node, ...]
     rest: tuple[Node, ...]
     atom: Node
     center: sp.Expr
@@ -87,10 +88,11 @@ class _Search:
         if found is None:
             return None
         combine = self.graph.mul if node.op == "mul" else self.graph.add
-        return combine(*found.rest, self._guarded(found))
+        guarded = self._guarded(found)
+        return combine(*found.rest, self.graph.mul(*found.cofactors, guarded) if found.cofactors else guarded)
 
     def _expansion(self, node: Node) -> _Expansion | None:
-        for atom, part, rest in _parts(self.graph, node):
+        for atom, part, cofactors, rest in _parts(self.graph, node):
             for center in _centers(part, atom):
                 effort = _SIZE * _SIZE // 2 * len(postorder((part,)))
                 if self.effort + effort > _MOST_EFFORT:
@@ -107,7 +109,7 @@ class _Search:
                 if regular and series.valuation > least and (part.op == "add" or least < 0):
                     radius = _radius(part, atom, center, series)
                     if radius is not None:
-                        return _Expansion(part, rest, atom, center, series, radius)
+                        return _Expansion(part, cofactors, rest, atom, center, series, radius)
         return None
 
     def _guarded(self, found: _Expansion) -> Node:
@@ -168,13 +170,49 @@ def _is_small(node: Node) -> bool:
     return len(seen) <= _LARGEST
 
 
-def _parts(graph: Graph, node: Node) -> Iterator[tuple[Node, Node, tuple[Node, ...]]]:
-    """(atom, part of the node that depends on the atom alone, other arguments)."""
+def _parts(graph: Graph, node: Node) -> Iterator[tuple[Node, Node, tuple[Node, ...], tuple[Node, ...]]]:
+    """(atom, part that depends on the atom alone, its cofactors, other arguments of the node)."""
     for atom in _atoms(node):
         args = _with_quotient(graph, node.args, atom) if node.op == "mul" else node.args
         alone = [part for part in args if _depends_only(part, atom) and (part.op != "const" or node.op == "add")]
         if sum(part.op != "const" for part in alone) > 1 or (node.op == "add" and len(alone) > 1):
-            yield atom, graph.node(node.op, alone), tuple(part for part in args if part not in alone)
+            yield atom, graph.node(node.op, alone), (), tuple(part for part in args if part not in alone)
+        if node.op == "add":
+            yield from _common_cofactors(graph, node, atom)
+
+
+def _common_cofactors(
+    graph: Graph, node: Node, atom: Node
+) -> Iterator[tuple[Node, Node, tuple[Node, ...], tuple[Node, ...]]]:
+    """Terms of a sum that are one product of other things times functions of the atom, of which one has a pole."""
+    groups: dict[tuple[Node, ...], list[tuple[Node, Node]]] = {}
+    for term in node.args:
+        factors = _in_terms_of(graph, term.args, atom) if term.op == "mul" else (term,)
+        cofactors = tuple(factor for factor in factors if not _depends_only(factor, atom))
+        alone = [factor for factor in factors if factor not in cofactors]
+        if cofactors and alone:
+            groups.setdefault(tuple(sorted(cofactors, key=lambda one: one.index)), []).append((term, graph.mul(*alone)))
+    for cofactors, found in groups.items():
+        poles = any(part.op == "pow" and int(part.value) < 0 for _, term in found for part in (term, *term.args))  # type: ignore[call-overload]
+        if len(found) > 1 and poles:
+            terms = [term for term, _ in found]
+            part = graph.node("add", [term for _, term in found])
+            yield atom, part, cofactors, tuple(arg for arg in node.args if arg not in terms)
+
+
+def _in_terms_of(graph: Graph, factors: tuple[Node, ...], atom: Node) -> tuple[Node, ...]:
+    """1/x**k as y**k / (x y)**k, if x y is the atom; the powers of y gathered."""
+    if atom.op != "mul":
+        return factors
+    product = graph.mul(*factors)
+    for factor in (part for part in atom.args if part.op != "const"):
+        for pole in [part for part in factors if part.op == "pow" and part.args[0] is factor and int(part.value) < 0]:  # type: ignore[call-overload]
+            others = [part for part in atom.args if part is not factor]
+            power = -int(pole.value)  # type: ignore[call-overload]
+            rest = [part for part in factors if part is not pole]
+            (product,) = fold((graph.mul(*rest, *(graph.power(part, power) for part in others), graph.power(atom, -power)),), graph)
+            return product.args if product.op == "mul" else (product,)
+    return factors
 
 
 def _atoms(node: Node) -> list[Node]:

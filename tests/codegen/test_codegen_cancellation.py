@@ -15,6 +15,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import symtensor
 from codegen import ModuleSpec, generate
 from codegen.certify_graph import find_cancellations, node_text
 from codegen.certify_points import Interval, sample_points
@@ -271,3 +272,16 @@ def test_text_of_a_deep_node_is_short() -> None:
     for _ in range(60):
         node = graph.add(graph.call("sin", node), graph.mul(graph.const(-1), graph.power(node, 2)))
     assert len(node_text(node)) <= 90 and ".." in node_text(node)
+
+
+@pytest.mark.parametrize("expr", [
+    sp.diff(sp.sin(x * y) / x, x), y * sp.exp(y) * (sp.cos(x) / x - sp.sin(x) / x**2), y + 3 * sp.diff(sp.sin(2 * x * y) / x, x),
+], ids=str)  # fmt: skip
+def test_poles_of_a_sum_cancel_beside_other_factors(expr: sp.Expr) -> None:
+    """What SymPy's derivative of sin(x y)/x looks like: y cos(x y)/x - sin(x y)/x**2, nan at 0 term by term."""
+    function = symtensor.compile(sp.expand(expr), [x, y], reference_points=False)
+    slice_ = expr.subs(y, sp.Rational(7, 10))
+    for u in (0, sp.Rational(1, 10**9), sp.Rational(1, 1000), sp.Rational(3, 2)):
+        wanted = sp.N(slice_.subs(x, u) if u else sp.limit(slice_, x, 0), 30)
+        assert float(function(float(u), 0.7)) == pytest.approx(float(wanted), rel=1e-12, abs=1e-300)
+    assert all(np.isfinite(jax.grad(lambda u, v: function.function(u, v), argnums=(0, 1))(0.0, 0.7)))
