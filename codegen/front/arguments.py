@@ -134,7 +134,7 @@ def _items(args: Any) -> Iterator[tuple[Any, str]]:
         return
     if isinstance(args, str):
         args = args.replace(",", " ").split()
-    elif isinstance(args, sp.Symbol | sp.IndexedBase | sp.MatrixSymbol | Tensor):
+    elif isinstance(args, sp.Symbol | sp.Idx | sp.IndexedBase | sp.MatrixSymbol | Tensor):
         args = [args]
     elif not isinstance(args, Sequence):
         raise InputError(f"args is {args!r} ({type(args).__name__}); give a sequence of symbols, a mapping of names, or a text")
@@ -147,6 +147,8 @@ def _read(item: Any, name: str, found: Sequence[sp.Symbol]) -> Given:
     match item:
         case str():
             return Given(check_identifier(name or item, "argument"), (), (_named(item, found),))
+        case sp.Idx() if isinstance(item.label, sp.Symbol):
+            return _read(item.label, name, found)
         case sp.Symbol():
             return Given(name or identifier(item.name), (), (item,))
         case sp.IndexedBase() | sp.MatrixSymbol():

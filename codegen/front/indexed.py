@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import product
 from operator import mul
 from typing import Any
 
@@ -24,13 +25,50 @@ from ..names import identifier
 from ..strict import nodes_of
 from .arguments import tensor_of
 
-__all__ = ["IndexedReader", "has_indices", "unrolled"]
+__all__ = ["IndexedReader", "chosen", "has_indices", "unrolled"]
 
 
 def has_indices(expression: sp.Basic) -> bool:
     """Whether a component with an index that is no number occurs, or a sum over components."""
     components = (node for node in nodes_of(expression) if isinstance(node, sp.Indexed))
     return any(not index.is_Integer for component in components for index in component.indices)
+
+
+def chosen(expression: sp.Basic, places: frozenset[str], where: str) -> sp.Basic:
+    """X[q] as a piecewise function of q, for every index q that is an argument; beyond its ends the axis goes on constant.
+
+    Raises
+    ------
+    InputError
+        An array without a shape in integers.
+    """
+    found: dict[sp.Basic, sp.Basic] = {}
+    for component in sorted(expression.atoms(sp.Indexed), key=sp.default_sort_key):
+        computed = {index: slot for slot, index in enumerate(component.indices) if identifier(str(index)) in places}
+        if not computed:
+            continue
+        sizes = [_known_size(component, index, slot, where) for index, slot in computed.items()]
+        branches = []
+        for position in product(*map(range, sizes)):  # the first that holds, row by row
+            at = list(zip(computed, position, sizes))
+            holds = [_place(index) < k + 1 for index, k, size in at if k < size - 1]
+            branches.append((component.subs({index: k for index, k, _ in at}), sp.And(*holds)))
+        found[component] = sp.Piecewise(*branches)
+    return expression.xreplace(found)
+
+
+def _place(index: sp.Basic) -> sp.Basic:
+    return index.label if isinstance(index, sp.Idx) else index
+
+
+def _known_size(component: sp.Indexed, index: sp.Basic, slot: int, where: str) -> int:
+    size = (component.base.shape or (None,) * len(component.indices))[slot]
+    if size is None or not sp.sympify(size).is_Integer:
+        raise InputError(
+            f"{where}: the place {index} of {component} is an argument, which needs an array of known size: "
+            f"write IndexedBase({str(component.base)!r}, shape=(..)) with integers"
+        )
+    return int(size)
 
 
 @dataclass(slots=True)

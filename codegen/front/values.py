@@ -18,7 +18,7 @@ from symtensor.tensor import Index, TensorExpr
 from ..errors import InputError, ShapeError, UnsupportedNode
 from ..names import check_identifier, identifier
 from ..strict import nodes_of
-from .indexed import IndexedReader, has_indices, unrolled
+from .indexed import IndexedReader, chosen, has_indices, unrolled
 from .matrices import MatrixReader
 
 __all__ = ["ArrayValue", "TensorValue", "Value", "named_values", "read_values", "series_outputs"]
@@ -99,7 +99,7 @@ def is_series(expression: Any) -> bool:
 def read_values(named: Mapping[str, Any], axes: Axes, where: str, args: Any = None) -> dict[str, Value]:
     """Every output as a value; components are written out only where tensors cannot express them.
 
-    No index may be among `args`: an index is an axis of the result, or summed.
+    A component at a place that is computed, X[q] with q among `args`, is chosen among all components of its axis.
 
     Raises
     ------
@@ -109,15 +109,19 @@ def read_values(named: Mapping[str, Any], axes: Axes, where: str, args: Any = No
         See `indexed` and `matrices`.
     """
     indexed, matrices = IndexedReader(where), MatrixReader(where)
-    values = {name: _value(value, axes, f"{where}.{name}", indexed, matrices) for name, value in named.items()}
+    places = _names(args)
+    named = {
+        name: chosen(value, places, f"{where}.{name}") if isinstance(value, sp.Basic) and places else value
+        for name, value in named.items()
+    }
+    return {name: _value(value, axes, f"{where}.{name}", indexed, matrices) for name, value in named.items()}
+
+
+def _names(args: Any) -> frozenset[str]:
+    """Names of the arguments that are symbols."""
     items = args.values() if isinstance(args, Mapping) else args.replace(",", " ").split() if isinstance(args, str) else args or ()
-    for item in items if isinstance(items, Iterable) else ():
-        if isinstance(item, str | sp.Symbol | sp.Idx) and identifier(str(item)) in indexed.sizes:
-            raise InputError(
-                f"{where}: {item} is an argument and an index; an index is an axis of the result or is summed, components at "
-                "places that are computed are not supported"
-            )
-    return values
+    items = items if isinstance(items, Iterable) else ()
+    return frozenset(identifier(str(item)) for item in items if isinstance(item, str | sp.Symbol | sp.Idx))
 
 
 def _value(value: Any, axes: Axes, where: str, indexed: IndexedReader, matrices: MatrixReader) -> Value:

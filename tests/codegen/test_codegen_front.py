@@ -184,12 +184,17 @@ def test_functions_of_several_components_need_integer_sizes() -> None:
         compiled(i * v[i])
 
 
-def test_an_index_is_no_argument() -> None:
-    """X[q] at a place q that is computed would be a gather; as an axis q it would be something else."""
-    w = sp.IndexedBase("w", shape=(5,))
-    for args in ([w, i], "w i"):
-        with pytest.raises(InputError, match="i is an argument and an index"):
-            compiled(w[i], args)
+def test_a_component_at_a_place_that_is_an_argument() -> None:
+    """sympy #26888: X[q] with X = arange(5), q = 3 is 3; places beyond the ends are clipped, as JAX does."""
+    w, table, q = sp.IndexedBase("w", shape=(5,)), sp.IndexedBase("table", shape=(2, 3)), sp.Symbol("q", integer=True)
+    values = np.arange(5.0)
+    for index in (q, sp.Idx("q")):
+        f = compiled(w[index], [w, index])
+        assert [float(f(values, place)) for place in (3, 0, 7, -2)] == [3, 0, 4, 0]
+    assert float(compiled(w[q] ** 2 + 2 * w[1], [w, q])(values, 3)) == 11
+    assert float(compiled(table[q, i], [table, q, i])(np.arange(6.0).reshape(2, 3), 1, 2)) == 5
+    with pytest.raises(InputError, match="place q of open\\[q\\] is an argument, which needs an array of known size"):
+        compiled(sp.IndexedBase("open")[q], [sp.IndexedBase("open"), q])
 
 
 def test_sums_over_a_part_of_an_axis_are_refused() -> None:
