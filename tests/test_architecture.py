@@ -18,7 +18,7 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked())
 import symtensor, symtensor.tensor, symtensor.expansion, symtensor.fields, symtensor.activation, symtensor.parsing
-import symtensor.diagrams, symtensor.bounds, symtensor.verify
+import symtensor.diagrams, symtensor.bounds, symtensor.verify, symtensor.datasets
 import symtensor.numerics.expectation, symtensor.derivation.model, symtensor.kernels, symtensor.cli
 import codegen, derivations.resnet_kernel
 from symtensor import RandomTensor, bound, definite_bound, enumerate_diagrams, expect, scale, verify_bound, verify_samples

@@ -207,4 +207,4 @@ def test_memory_is_what_the_contractions_say() -> None:
     intermediates = len(einsums(module.source)) - 1
     promised = 8 * size * size * intermediates
     measured = compiled.memory_analysis().temp_size_in_bytes
-    assert measured <= 2 * promised
+    assert promised / 2 <= measured <= 2 * promised
