@@ -42,6 +42,8 @@ def hierarchy_document(run: HierarchyRun) -> Document:
     if run.simulation is not None:
         _add_comparison(document, run)
         _add_residual(document, run)
+    for add in run.sections:
+        add(document)
     _add_numerics(document, run)
     add_statement(document, run.derivation)
     add_steps(document, run.steps, checks)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from symtensor.derivation.compare import RELATIVE_LEVEL, Z_LEVEL, Comparison, compare_all
 from symtensor.derivation.model import CheckResult, Derivation, Step
 from symtensor.derivation.results import Labelled
+
+if TYPE_CHECKING:
+    from symtensor.derivation.document import Document
 
 
 class EstimateLike(Protocol):
@@ -66,7 +69,8 @@ class HierarchyRun:
     `theory` and `theory_ode` hold `Labelled` arrays by key; `simulation` has an attribute with `.mean` and `.se` for
     the `estimate` of each quantity, and may have `gain` (variance gain of the control variates, by name).
     `residual` holds `source` and `transport`, the two summands of K_1 (simulated) - K_1 (theory) at each depth, with
-    first axis 0..L or 1..L. `checks` are the verdicts of the steps; None runs them when the report is made.
+    first axis 0..L or 1..L. `checks` are the verdicts of the steps; None runs them when the report is made. Each of
+    `sections` adds what is particular to a derivation to the report, after the comparison with simulation.
     """
 
     derivation: Derivation
@@ -92,6 +96,7 @@ class HierarchyRun:
     z_level: float = Z_LEVEL
     relative_level: float = RELATIVE_LEVEL
     files: tuple[tuple[str, str], ...] = ()
+    sections: tuple[Callable[[Document], None], ...] = ()
 
     @property
     def depth(self) -> int:
