@@ -156,6 +156,7 @@ def test_law_of_two_weight_matrices_and_a_bias_that_depends_on_the_kernel():
     assert (found.mean[1, 0, 0, 0, 0] - products.mean()) / scatter > 4
 
 
+@pytest.mark.slow
 def test_agrees_with_the_specialised_simulator(simulation_case):
     ensemble, leading = simulation_case("tanh", np.array(KERNEL), c_w=1.6, c_b=0.3, dt=0.5, depth=2, width=12)
     special = simulate(ensemble, leading, samples=16384, seed=10)

@@ -13,12 +13,14 @@ import numpy as np
 
 __all__ = [
     "carried",
+    "carried_back",
     "conditional_coefficients",
     "hermite_table",
     "offset",
     "second_derivative",
     "symmetric_powers",
     "symmetric_vectors",
+    "triangular_powers",
 ]
 
 
@@ -120,6 +122,71 @@ def carried(f: np.ndarray, R: np.ndarray, degree: int, present: np.ndarray) -> n
             result[:, start : start + n + 1] = np.dot(f[:, start : start + n + 1].copy(), power)
         previous, following = following, previous
     return result
+
+
+@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+def _carried_row(row: np.ndarray, power: np.ndarray, n: int, widths: np.ndarray, out: np.ndarray) -> None:
+    """row becomes S_n row; ``power[m, j] = S_n[j, j + m]``, diagonal by diagonal."""
+    for j in range(n + 1):
+        out[j] = power[0, j] * row[j]
+    for m in range(1, widths[n]):
+        for j in range(n + 1 - m):
+            out[j] += power[m, j] * row[j + m]
+    for j in range(n + 1):
+        row[j] = out[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def carried_back(block: np.ndarray, power: np.ndarray, n: int, widths: np.ndarray) -> None:
+    """Each row of `block` (rows, n + 1) becomes S_n(R) row for an upper triangular R, in place."""
+    out = np.empty(n + 1)
+    for row in range(len(block)):
+        _carried_row(block[row], power, n, widths, out)
+
+
+@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+def _raise_diagonal(now: np.ndarray, n: int, m: int, a: float, b: float, d: float, roots: np.ndarray, out: np.ndarray) -> float:
+    """Diagonal m of S_n from those of S_{n-1}; the largest entry.  Both are padded by one zero in front."""
+    largest = 0.0
+    for j in range(n + 1 - m):
+        l = j + m
+        value = a * roots[n - j] * roots[n - l] * now[m, j + 1] + d * roots[j] * roots[l] * now[m, j]
+        if m > 0:
+            value += b * roots[n - j] * roots[l] * now[m - 1, j + 1]
+        value /= n
+        out[m, j + 1] = value if abs(value) > 1e-60 else 0.0
+        largest = max(largest, abs(value))
+    return largest
+
+
+@numba.njit(cache=True, nogil=True)
+def triangular_powers(
+    R: np.ndarray, degree: int, present: np.ndarray, negligible: float, flat: np.ndarray, starts: np.ndarray, widths: np.ndarray
+) -> None:
+    """The symmetric powers of an upper triangular R by diagonals, for the degrees N with present[N].
+
+    ``flat[starts[N] + m (N + 1) + j] = S_N[j, j + m]`` for m < widths[N]; the diagonals after those, whose entries are all
+    below `negligible`, are left out: few are left for a step that is nearly diagonal.
+    """
+    roots = np.sqrt(np.arange(degree + 2.0))
+    now, following = np.zeros((degree + 2, degree + 3)), np.zeros((degree + 2, degree + 3))
+    now[0, 1] = 1.0
+    width, widest = 1, 1
+    for n in range(1, degree + 1):
+        most = min(width + 1, n + 1)
+        width = 1
+        for m in range(most):
+            if _raise_diagonal(now, n, m, R[0, 0], R[0, 1], R[1, 1], roots, following) > negligible:
+                width = m + 1
+            following[m, n + 2 - m] = 0.0
+        widest = max(widest, most)
+        following[width:widest] = 0.0
+        widths[n] = width
+        if present[n]:
+            for m in range(width):
+                first = starts[n] + m * (n + 1)
+                flat[first : first + n + 1 - m] = following[m, 1 : n + 2 - m]
+        now, following = following, now
 
 
 @numba.njit(cache=True, nogil=True)

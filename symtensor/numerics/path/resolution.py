@@ -20,8 +20,9 @@ __all__ = ["Resolution", "choose_resolution"]
 #: highest total degrees in one and in two coordinates
 LINE_CAP, PLANE_CAP, KINKED_PLANE_CAP = 6144, 240, 160
 _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 240, 320, 448, 640, 896, 1280, 1792, 2560, 3584, 4608, LINE_CAP)
-_SAMPLES = 3
 _PAIRS = 4
+#: coefficients below this fraction of the largest are rounding; without a contraction nothing else suppresses them
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,11 @@ def _adjacent_terms(coordinates, k, alpha, functions, derivative, cap) -> np.nda
             norms = table.norms(late[0, 0])
         contribution = early * norms * powers
         contribution[0] = 0.0
+        if not contribution.any():
+            # an input that vanishes at k makes the pair's own product zero there; other pairs still reach this one
+            plain = table.norms(late[0, 0])
+            contribution = np.where(plain > _ROUNDING * plain.max(), plain, 0.0) * norms
+            contribution[0] = 0.0
         total = contribution.sum()
         terms = np.maximum(terms, contribution / total if total > 0 else 0.0)
     return terms

@@ -18,7 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symtensor.numerics.path.hermite_kernels import carried, offset, symmetric_powers, symmetric_vectors
+from symtensor.numerics.path.hermite_kernels import (
+    carried,
+    carried_back,
+    offset,
+    symmetric_powers,
+    symmetric_vectors,
+    triangular_powers,
+)
 from symtensor.numerics.path.ladder import differentiated, lowered, raised
 from symtensor.numerics.path.pair_hermite import PairTable
 from symtensor.numerics.path.pairs import derivative_forms, pair_number
@@ -29,6 +36,10 @@ __all__ = ["Expansion", "columns_of", "rows_of", "two_time"]
 _WORKERS = 2
 #: degrees whose coefficients are all below this fraction of the largest are absent (the wrong parity)
 _ABSENT = 1e-15
+#: entries of a symmetric power (at most one) that are rounding
+_TINY = 1e-18
+#: beyond this part of the diagonals of the symmetric powers dense products are faster
+_BANDED = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,30 +287,48 @@ def _plane(expansion: Expansion, cd: int, out: np.ndarray) -> float:
 
 @dataclass(slots=True)
 class _Powers:
-    """The symmetric powers of the step from one layer to the one before, in one buffer, for the degrees in use."""
+    """The symmetric powers of the step from one layer to the one before, in one buffer, for the degrees in use.
+
+    Cholesky factors make the step upper triangular, and nearly diagonal between layers that are nearly equal: then only the
+    ``widths[N]`` diagonals that matter are kept.
+    """
 
     present: np.ndarray
-    start: dict[int, int]
+    start: np.ndarray
     buffer: np.ndarray
+    widths: np.ndarray
+    banded: bool
 
     @classmethod
     def of(cls, later: Sequence[_Later], degree: int) -> _Powers:
         present = np.zeros(degree + 1, dtype=bool)
         for group in later:
             present[group.degrees] = True
-        sizes = {int(n): (int(n) + 1) ** 2 for n in np.flatnonzero(present)}
-        starts = np.concatenate([[0], np.cumsum(list(sizes.values()))]).astype(int)
-        return cls(present, dict(zip(sizes, map(int, starts))), np.empty(int(starts[-1])))
+        sizes = np.where(present, (np.arange(degree + 1) + 1) ** 2, 0)
+        ends = np.cumsum(sizes)
+        return cls(present, ends - sizes, np.empty(int(ends[-1])), np.zeros(degree + 1, dtype=np.int64), False)
 
     def set(self, step: np.ndarray) -> None:
         """Compute them for another step."""
-        highest = int(np.flatnonzero(self.present).max(initial=0))
-        symmetric_powers(np.ascontiguousarray(step), highest, self.present, self.buffer)
+        used = np.flatnonzero(self.present)
+        highest = int(used.max(initial=0))
+        if not highest:
+            return
+        self.banded = step[1, 0] == 0
+        if self.banded:
+            triangular_powers(np.ascontiguousarray(step), highest, self.present, _TINY, self.buffer, self.start, self.widths)
+            self.banded = bool(self.widths[used].sum() <= _BANDED * (used + 1).sum())
+        if not self.banded:
+            symmetric_powers(np.ascontiguousarray(step), highest, self.present, self.buffer)
 
-    def matrix(self, degree: int) -> np.ndarray:
-        """S_N of the present step."""
-        start, size = self.start[int(degree)], int(degree) + 1
-        return self.buffer[start : start + size**2].reshape(size, size)
+    def apply(self, block: np.ndarray, degree: int) -> None:
+        """Every row of block (rows, degree + 1) becomes S_N row, in place."""
+        start, size = int(self.start[degree]), degree + 1
+        matrix = self.buffer[start : start + size**2].reshape(size, size)
+        if self.banded:
+            carried_back(block, matrix, degree, self.widths)
+        else:
+            block[:] = block @ matrix.T
 
 
 @dataclass(slots=True)
@@ -336,7 +365,7 @@ class _Later:
         for n in self.degrees:
             block, begin = self.blocks[n], self.start[n]
             block[first : self.count] = self.source[k + 1][:, self.table.block(n)]
-            block[begin : self.count] = block[begin : self.count] @ power.matrix(n).T
+            power.apply(block[begin : self.count], int(n))
             while begin < first and float(np.abs(block[begin : begin + width]).max()) < self.floor[n]:
                 begin += width
             self.start[n] = begin
