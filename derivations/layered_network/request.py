@@ -59,7 +59,6 @@ def read_request(settings: Settings) -> Request:
     if order > 1 and base.inputs.count > 1:
         raise OptionError(
             f"--order {order} with {base.inputs.count} inputs: beyond order 1/n the path cumulants of three and more times are "
-            f"done "
-            "for one input; give --n-inputs 1, a number as --kernel, or --order 1"
+            "done for one input; give --n-inputs 1, a number as --kernel, or --order 1"
         )
     return Request(base, order)

@@ -95,7 +95,7 @@ def measured_contractions(
     progress: Callable[[int, int], None], pairs: Sequence[tuple[int, int]] = VECTORS,
 ) -> dict[str, NDArray[np.float64]]:
     """|C_{0,d}| and the norms of C_{1,d}, C_{2,d} at learning rate 1 on one input: {"C_0_2": (sizes, samples), ..}."""
-    from symtensor.numerics.contractions.compute import derivative_contractions
+    from symtensor.numerics.contractions import derivative_contractions
 
     orders: dict[int, list[int]] = {}
     for D, d in pairs:

@@ -59,11 +59,19 @@ def two_hidden():
     return net, theta, [tensors(net, theta, x, 4) for x in X]
 
 
-@pytest.mark.parametrize("case", ["one_hidden", "two_hidden"])
-@pytest.mark.parametrize("method", ["taylor", "nested"])
-def test_same_input_against_dense_tensors(case, method, request):
+CASES = [
+    ("one_hidden", "taylor", {}),
+    pytest.param("two_hidden", "taylor", {}, marks=pytest.mark.slow),
+    pytest.param("one_hidden", "nested", {}, marks=pytest.mark.slow),
+    pytest.param("two_hidden", "nested", {}, marks=pytest.mark.slow),
+    pytest.param("one_hidden", "taylor", {2: (0, 2)}, marks=pytest.mark.slow),
+    pytest.param("two_hidden", "taylor", {2: (0, 2)}, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("case", "method", "two"), CASES)
+def test_same_input_against_dense_tensors(case, method, two, request):
     net, theta, dense = request.getfixturevalue(case)
-    two = {2: (0, 2)} if method == "taylor" else {}
     result = derivative_contractions(net.apply, theta, X, orders={0: 4, 1: 3} | two, eta=ETA, method=method)
     for i, T in enumerate(dense):
         for d in range(5):
@@ -85,6 +93,7 @@ def test_jet_agrees_with_the_other_routes(one_hidden):
         np.testing.assert_allclose(entry.values, other[entry.D, entry.d].values, rtol=1e-11, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_other_inputs_mixed_inputs_and_the_training_direction(two_hidden):
     net, theta, dense = two_hidden
     points = np.array([[1.0, 0.2], [-0.5, 0.7], [0.1, 0.1]])
@@ -128,6 +137,7 @@ def test_mixed_derivatives_by_polarisation(one_hidden):
     assert abs(direct[0, 3].values[0] - polarised) < 1e-13
 
 
+@pytest.mark.slow
 def test_three_free_slots_are_bracketed_and_the_frobenius_norm_is_exact(two_hidden):
     net, theta, dense = two_hidden
     result = derivative_contractions(net.apply, theta, X, orders={3: (0, 1)}, eta=ETA)
@@ -168,6 +178,7 @@ def test_exactly_solvable_linear_network():
     assert abs(float(after) - (f - eta * Th * g + eta**2 * q * f * g**2 / n)) <= 1e-12
 
 
+@pytest.mark.slow
 def test_one_step_of_training_is_the_series_in_the_contractions(two_hidden):
     """F(theta - eta g v) = sum_d (-g)^d C_{0,d}, and the norm of the gradient changes by the vectors behind C_{1,d}."""
     net, theta, _ = two_hidden
@@ -189,6 +200,7 @@ def test_the_direction_is_frozen(one_hidden):
     assert abs(result[1, 1].values[0] - size / 2) < 1e-13
 
 
+@pytest.mark.slow
 def test_a_given_vector_and_powers_of_eta(one_hidden):
     net, theta, _ = one_hidden
     v = jax.tree.map(jnp.ones_like, theta)

@@ -46,7 +46,7 @@ def bias_expression(bias: Any, branches: int) -> sp.Expr:
     """
     symbols = {symbol.name: symbol for symbol in bias_symbols(branches)}
     if isinstance(bias, str):
-        return parse_expression(bias, symbols)
+        return _checked_constant(parse_expression(bias, symbols))
     if isinstance(bias, (int, float, np.floating, np.integer)) and not isinstance(bias, bool):
         if not (np.isfinite(bias) and bias >= 0):
             raise NetworkError(f"bias={bias!r}: a bias variance is a finite number >= 0, or an expression in {', '.join(symbols)}")
@@ -55,7 +55,14 @@ def bias_expression(bias: Any, branches: int) -> sp.Expr:
         raise NetworkError(f"bias of type {type(bias).__name__}: give a number, text or a SymPy expression in {', '.join(symbols)}")
     if foreign := sorted(symbol.name for symbol in bias.free_symbols if symbol.name not in symbols):  # type: ignore[union-attr]
         raise NetworkError(f"bias={bias}: unknown symbol {foreign[0]!r}; the bias variance may depend on {', '.join(symbols)}")
-    return bias.subs({symbol: symbols[symbol.name] for symbol in bias.free_symbols})  # type: ignore[union-attr]
+    return _checked_constant(bias.subs({symbol: symbols[symbol.name] for symbol in bias.free_symbols}))  # type: ignore[union-attr]
+
+
+def _checked_constant(bias: Any) -> sp.Expr:
+    """The bias variance; raise NetworkError if it is no real number >= 0 whatever S is."""
+    if bias.has(sp.oo, -sp.oo, sp.zoo, sp.nan, sp.I) or (not bias.free_symbols and not bias.is_nonnegative):
+        raise NetworkError(f"bias={bias}: a bias variance is a finite real number >= 0, or an expression in S1, S2, ..")
+    return bias
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,11 @@ class Drive:
     def __call__(self, means: np.ndarray) -> np.ndarray:
         """Sigma, shape (P, P), at the components `means`, shape (B x pairs,)."""
         given = np.asarray(means, float).reshape(self.branches, -1)
-        packed = np.asarray(self.c_w) @ given + self._bias(self._averages(given[None])[0], ())
+        averages = self._averages(given[None])[0]
+        bias = self._bias(averages, ())
+        if bias < 0 or (not np.isfinite(bias) and np.isfinite(averages).all()):
+            raise self._refused(averages, f"{bias:.6g}")
+        packed = np.asarray(self.c_w) @ given + bias
         full = np.zeros((self.inputs, self.inputs))
         rows, columns = np.triu_indices(self.inputs)
         full[rows, columns] = full[columns, rows] = packed
@@ -146,7 +157,15 @@ class Drive:
         """A derivative of the bias variance, as a number."""
         symbols = bias_symbols(self.branches)
         derivative = sp.diff(self.bias, *(symbols[r] for r in branches)) if branches else self.bias
-        return float(derivative.subs(dict(zip(symbols, map(float, averages)))))  # type: ignore[union-attr]
+        value = derivative.subs(dict(zip(symbols, map(float, averages))))  # type: ignore[union-attr]
+        try:
+            return float(value)
+        except TypeError as error:
+            raise self._refused(averages, str(value)) from error
+
+    def _refused(self, averages: np.ndarray, value: str) -> NetworkError:
+        at = ", ".join(f"S{r + 1} = {average:.6g}" for r, average in enumerate(averages))
+        return NetworkError(f"the bias variance {self.bias} is {value} at {at}; it must be a finite real number >= 0")
 
 
 def component_symbol(branch: int, pair: tuple[int, int]) -> sp.Symbol:

@@ -20,6 +20,8 @@ from symtensor.fields.layered.vertices import NumericalPaths, PathSource, concen
 
 __all__ = ["QUANTITIES", "evaluate", "expand", "sums_of_order"]
 
+#: the highest order in 1/n that is evaluated
+MOST_ORDER = 2
 #: name -> number of legs
 QUANTITIES: dict[str, int] = {"mean": 1, "covariance": 2, "third_cumulant": 3}
 
@@ -97,6 +99,11 @@ def expand(
 def _check(order: int, quantities: Sequence[str]) -> None:
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise LayeredError(f"order={order!r}: the order in 1/n is an integer >= 1")
+    if order > MOST_ORDER:
+        raise LayeredError(
+            f"order={order}: numbers are done up to order {MOST_ORDER} in 1/n (the next one has 1144 diagrams of the "
+            "covariance alone, with joint cumulants at five times); cumulant_terms gives its diagrams and formulas"
+        )
     if isinstance(quantities, str) or not quantities or (unknown := [q for q in quantities if q not in QUANTITIES]):
         wrong = quantities if isinstance(quantities, str) or not quantities else unknown[0]
         raise LayeredError(f"quantities: {wrong!r} is not a sequence of some of {', '.join(QUANTITIES)}")

@@ -168,6 +168,8 @@ class LayeredNetwork:
         """
         first = self.branches[0].activation
         wanted = {"G": activation("identity"), "S": first} if observables is None else observables
+        if not isinstance(wanted, Mapping):
+            raise NetworkError(f"observables={wanted!r}: give a mapping of names to functions of x, such as {{'fourth': 'x^2'}}")
         found = {branch.activation.expr: branch.activation for branch in self.branches}
         names: dict[str, int] = {}
         for name, given in wanted.items():
