@@ -29,14 +29,14 @@ def exchanged_half(terms: Sequence[Term], axes: Sequence[Index]) -> tuple[tuple[
     half: list[Term] = []
     rest = []
     for term in terms:
-        image = TensorExpr((term,), term.free).rename({index: exchange[index] for index in axes if index in term.free})
-        key = TensorExpr((term,), term.free).canonical()
+        key = TensorExpr((term,), term.free)
+        image = key.rename({index: exchange[index] for index in axes if index in term.free})
         if image == key:
             rest.append(term)
         elif key in waiting:
             half.append(max(waiting.pop(key), term, key=lambda one: _leading_diagonals(one, first)))
         else:
-            waiting[image.canonical()] = term
+            waiting[image] = term
     if len(half) < _FEWEST:
         return (), tuple(terms)
     chosen = {id(term) for term in (*rest, *waiting.values())}

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivations.layered_network.closure import Closure
+from derivations.layered_network.closure import Part
 from derivations.layered_network.request import Request
-from derivations.layered_network.theory import Part, baseline, exact_theory, fixed_rule, markov_theory
+from derivations.layered_network.theory import baseline, exact_theory, fixed_rule, markov_theory
 from symtensor.activation import Activation, activation
 
 __all__ = ["COMPARED", "Row", "activation_rows", "path_tolerance"]
@@ -31,8 +31,8 @@ class Row:
     K0: float
     exact: Part
     markov: Part
-    closures: dict[str, Closure]
-    gauss_hermite: Closure | None
+    closures: dict[str, Part]
+    gauss_hermite: Part | None
     failure: str = ""
 
 

@@ -20,7 +20,7 @@ from symtensor.fields.layered.vertices import PathSource
 from symtensor.numerics.moments import moment_table
 from symtensor.numerics.rules import Derivatives, Rule
 
-__all__ = ["Closure", "OneTime", "closures", "one_time", "one_time_by_rule", "unpacked", "wick"]
+__all__ = ["OneTime", "Part", "closures", "one_time", "one_time_by_rule", "unpacked", "wick"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class OneTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Closure:
-    """V_4 (T, P, P, P, P), K_1 and U_1 (T, P, P) of one closure."""
+class Part:
+    """V_4 (T, P, P, P, P), K_1 and U_1 (T, P, P) of a closure, a part or a truncation of the theory."""
 
     V4: np.ndarray
     K1: np.ndarray
@@ -49,7 +49,7 @@ def one_time(source: PathSource, pairs: int) -> OneTime:
     return OneTime(kernels, means[:, :pairs], slope[:, :pairs], curvature[:, :pairs])
 
 
-def closures(network: LayeredNetwork, law: OneTime) -> dict[str, Closure]:
+def closures(network: LayeredNetwork, law: OneTime) -> dict[str, Part]:
     """`kernel_only` (published at alpha = 1), `one_mode`, and between them `V4_for_w`: one mode with V_4 in place of V_4 - w."""
     c_w, published = network.branches[0].c_w, network.alpha == 1
     covariance = _covariances(network, law, c_w, first_order=False)
@@ -77,14 +77,14 @@ def _covariances(network: LayeredNetwork, law: OneTime, c_w: float, first_order:
     return np.stack(V)
 
 
-def _means(network: LayeredNetwork, law: OneTime, c_w: float, covariance: np.ndarray, fluctuation: np.ndarray) -> Closure:
+def _means(network: LayeredNetwork, law: OneTime, c_w: float, covariance: np.ndarray, fluctuation: np.ndarray) -> Part:
     alpha, dt = network.alpha, network.dt
     source = np.einsum("tcef,tef->tc", law.curvature, fluctuation) / 2
     K1 = [np.zeros(law.means.shape[1])]
     for l in range(network.depth):
         K1.append(alpha**2 * K1[-1] + dt * c_w * (law.slope[l] @ K1[-1] + source[l]))
     size = network.inputs
-    return Closure(unpacked(covariance, size), unpacked(np.stack(K1), size), unpacked(source, size))
+    return Part(unpacked(covariance, size), unpacked(np.stack(K1), size), unpacked(source, size))
 
 
 def wick(K: np.ndarray, Q: np.ndarray) -> np.ndarray:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from derivations.layered_network.activations import Row
-from derivations.layered_network.closure import Closure
+from derivations.layered_network.closure import Part
 from derivations.layered_network.continuous import Limit
-from derivations.layered_network.theory import Exact, Part
+from derivations.layered_network.theory import Exact
 
 __all__ = ["Diagnosis", "first_depth_off"]
 
@@ -26,11 +26,11 @@ class Diagnosis:
     """
 
     exact: Exact
-    closures: dict[str, Closure]
+    closures: dict[str, Part]
     markov: Part
     modes: dict[str, Part]
     rows: tuple[Row, ...]
-    gauss_hermite: Closure
+    gauss_hermite: Part
     limit: Limit
 
     def closure_error(self, quantity: str) -> dict[str, np.ndarray]:

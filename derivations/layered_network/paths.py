@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from symtensor.fields.layered import Functions, LayeredNetwork
-from symtensor.fields.layered.vertices import PathSource, PathValues
-from symtensor.numerics.path import PathLaw, PathNotConverged, leading_order, path_cumulants
+from symtensor.fields.layered.vertices import PathSource
+from symtensor.numerics.path import PathArray, PathLaw, PathNotConverged, leading_order, path_cumulants
 
 __all__ = ["MarkovPaths", "Paths", "SelectedModes"]
 
@@ -31,7 +31,7 @@ class Paths:
         self.notes: dict[tuple[int, ...], float] = {}
         self._tol, self._memory = tol, memory_mb
         self._leading: tuple[np.ndarray, np.ndarray, float] | None = None
-        self._found: dict[tuple[tuple[int, ...], bool], PathValues] = {}
+        self._found: dict[tuple[tuple[int, ...], bool], PathArray] = {}
 
     def leading(self) -> tuple[np.ndarray, np.ndarray, float]:
         """Kernels (T, P, P), means (T, C), estimated error."""
@@ -44,14 +44,14 @@ class Paths:
             self._leading = found.kernels, found.means, found.error
         return self._leading
 
-    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathValues:
+    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathArray:
         """The cumulant of len(pattern) legs with derivatives, each once."""
         key = pattern, later_only
         if key not in self._found:
             self._found[key] = self.compute(pattern, later_only, None)
         return self._found[key]
 
-    def compute(self, pattern: tuple[int, ...], later_only: bool, modes: Sequence[int] | None) -> PathValues:
+    def compute(self, pattern: tuple[int, ...], later_only: bool, modes: Sequence[int] | None) -> PathArray:
         """The cumulant with only these modes."""
         law = PathLaw(self.leading()[0], self.network.alpha)
         try:
@@ -65,7 +65,7 @@ class Paths:
                 raise
             if modes is None:
                 self.notes[pattern] = found.error / scale
-        return PathValues(found.values, found.error)
+        return PathArray(found.values, found.error)
 
 
 class SelectedModes:
@@ -78,7 +78,7 @@ class SelectedModes:
         """As without selection."""
         return self._base.leading()
 
-    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathValues:
+    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathArray:
         """Two legs: the selected degrees; one leg: everything."""
         if len(pattern) == 1:
             return self._base.cumulants(pattern, later_only)
@@ -102,15 +102,15 @@ class MarkovPaths:
         """Exact."""
         return self._base.leading()
 
-    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathValues:
+    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathArray:
         """One leg: exact; two legs: propagated by regression."""
         exact = self._base.cumulants(pattern, later_only)
         if len(pattern) == 1:
             return exact
         if pattern == (0, 0):
-            return PathValues(self._propagated()[0], exact.error)
+            return PathArray(self._propagated()[0], exact.error)
         if pattern == (0, 1) and later_only:
-            return PathValues(self._derivatives(exact.values), exact.error)
+            return PathArray(self._derivatives(exact.values), exact.error)
         raise ValueError(f"pattern {pattern}: the Markov closure is made for order 1/n")
 
     def _propagated(self) -> tuple[np.ndarray, np.ndarray]:

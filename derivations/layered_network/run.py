@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,9 @@ from derivations.layered_network.report import sections
 from derivations.layered_network.request import Request, read_request
 from derivations.layered_network.steps import steps
 from derivations.layered_network.theory import baseline, exact_theory, fixed_rule, markov_theory, mode_parts
+from derivations.resnet_kernel.run import simulated
 from derivations.resnet_kernel.theory import Continuous, Theory, continuous_depth, solve
+from symtensor.derivation.hierarchy_output import largest_condition, simulation_warnings, timed
 from symtensor.derivation.hierarchy_run import HierarchyRun
 from symtensor.derivation.hierarchy_tables import terminal_table
 from symtensor.derivation.model import CheckResult, Derivation, run_checks
@@ -40,14 +39,14 @@ def run_derivation(derivation: Derivation, settings: Settings, context: RunConte
         context.note(folder.note)
     t = request.base.dt * np.arange(request.base.depth + 1)
     diagnosis = _diagnose(request, timings, context)
-    with _timed(timings, "kernel-only theory"), context.progress("kernel-only theory"):
+    with timed(timings, "kernel-only theory"), context.progress("kernel-only theory"):
         published = solve(request.base)
         ode = continuous_depth(request.base, published.module, t)
     simulation = None
     if request.base.samples:
-        with _timed(timings, "simulation"), context.progress("simulating") as progress:
-            simulation = _simulate(request, published, folder.path, progress)
-    with _timed(timings, "derivation checks"):
+        with timed(timings, "simulation"), context.progress("simulating") as progress:
+            simulation = simulated(request.base, published, folder.path, progress)
+    with timed(timings, "derivation checks"):
         derived = steps()
         checks = run_checks(derived)
     run = HierarchyRun(
@@ -55,7 +54,7 @@ def run_derivation(derivation: Derivation, settings: Settings, context: RunConte
         inputs=request.base.inputs.provenance, labels=request.base.inputs.labels, t=t,
         theory=theory_arrays(diagnosis, published, t, request.base.width),
         theory_ode={name: labelled(name, values) for name, values in {"t": t, **ode.arrays}.items()} if ode.arrays else None,
-        simulation=simulation, condition=_condition(published["K0"]), quadrature=_quadrature(request, diagnosis, published),
+        simulation=simulation, condition=largest_condition(published["K0"]), quadrature=_quadrature(request, diagnosis, published),
         warnings=_warnings(diagnosis, published, ode, simulation, checks), module_source=diagnosis.exact.expansion.module.source,
         versions=library_versions(), timings=timings, command=context.command,
         main=main_quantities(), sources=other_quantities(request.order),
@@ -63,55 +62,28 @@ def run_derivation(derivation: Derivation, settings: Settings, context: RunConte
         files=(("summary.json", "all numbers, for programs"), (RESULTS_NAME, "all arrays with named axes"),
                ("layered_network.py", "the generated module")),
     )  # fmt: skip
-    with _timed(timings, "report"):
+    with timed(timings, "report"):
         write_results(folder.path, run, diagnosis)
     _tell(context, run, folder.path)
     return RunResult(output=folder.path, value=run)
 
 
-@contextmanager
-def _timed(timings: dict[str, float], name: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    timings[name] = time.perf_counter() - start
-
-
 def _diagnose(request: Request, timings: dict[str, float], context: RunContext) -> Diagnosis:
     function, memory_mb = request.base.activation, request.base.memory_mb
     tol = path_tolerance(function, request.base.tol)
-    with _timed(timings, "exact theory"), context.progress("exact theory"):
+    with timed(timings, "exact theory"), context.progress("exact theory"):
         exact = exact_theory(request.network, request.order, tol, memory_mb)
-    with _timed(timings, "closures and Hermite degrees"), context.progress("closures and Hermite degrees"):
+    with timed(timings, "closures and Hermite degrees"), context.progress("closures and Hermite degrees"):
         closures, markov, modes = baseline(exact), markov_theory(exact), mode_parts(exact)
         nodes = fixed_rule(request, function)
-    with _timed(timings, "other activations"), context.progress("other activations"):
+    with timed(timings, "other activations"), context.progress("other activations"):
         rows = activation_rows(request, memory_mb)
-    with _timed(timings, "continuous depth"), context.progress("continuous depth"):
+    with timed(timings, "continuous depth"), context.progress("continuous depth"):
         limit = continuous_limit(request, tol, memory_mb)
     return Diagnosis(exact, closures, markov, modes, tuple(rows), nodes, limit)
 
 
-def _simulate(request: Request, published: Theory, folder: Path, progress: Any) -> Any:
-    from symtensor.numerics.simulation import Ensemble, LeadingOrder, simulate
-
-    base = request.base
-    ensemble = Ensemble(base.activation, base.c_w, base.c_b, base.alpha, base.dt, base.depth, base.width)
-    leading = LeadingOrder(*(published.leading[name] for name in ("K0", "ES", "J")))
-    return simulate(
-        ensemble, leading, samples=base.samples, seed=base.seed, sigma=published.module.load().activation,
-        state=folder / "simulation", memory_mb=base.memory_mb, progress=progress,
-    )  # fmt: skip
-
-
 # -- what is reported --------------------------------------------------------------------------------------------------
-
-
-def _condition(K0: np.ndarray) -> float:
-    """Largest condition number of K_0 over depth (infinite where it is singular)."""
-    eigenvalues = np.linalg.eigvalsh(K0)
-    smallest, largest = eigenvalues[:, 0], eigenvalues[:, -1]
-    singular = smallest <= len(K0[0]) * np.finfo(float).eps * largest
-    return float(np.max(np.where(singular, np.inf, largest / np.where(singular, 1.0, smallest))))
 
 
 def _quadrature(request: Request, diagnosis: Diagnosis, published: Theory) -> dict[str, Any]:
@@ -127,13 +99,8 @@ def _warnings(
     diagnosis: Diagnosis, published: Theory, ode: Continuous, simulation: Any, checks: tuple[CheckResult, ...]
 ) -> tuple[str, ...]:
     found = [*diagnosis.exact.notes, *published.notes]
-    found += [f"check failed: {result.check.name} ({result.outcome.detail})" for result in checks if not result.outcome.passed]
     found += [message for message in (ode.failure, diagnosis.limit.failure) if message]
-    if simulation is not None and np.nanmax(simulation.control_z) > 5:
-        found.append(
-            f"the control variates have mean {np.nanmax(simulation.control_z):.1f} standard errors from their exact value 0: "
-            "the order n^0 theory and the simulation disagree"
-        )
+    found += simulation_warnings(simulation, checks)
     return tuple(dict.fromkeys(found))
 
 

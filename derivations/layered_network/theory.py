@@ -7,28 +7,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from derivations.layered_network.closure import Closure, OneTime, closures, one_time, one_time_by_rule
+from derivations.layered_network.closure import OneTime, Part, closures, one_time, one_time_by_rule
 from derivations.layered_network.paths import MarkovPaths, Paths, SelectedModes
 from derivations.layered_network.request import Request
 from symtensor.activation import Activation
 from symtensor.fields.layered import LayeredExpansion, LayeredNetwork, expand
 from symtensor.numerics.rules import Rule
 
-__all__ = ["MODES", "Exact", "Part", "baseline", "exact_theory", "fixed_rule", "markov_theory", "mode_parts"]
+__all__ = ["MODES", "Exact", "baseline", "exact_theory", "fixed_rule", "markov_theory", "mode_parts"]
 
 #: Hermite degrees of the two-time covariances that are shown one by one, and what they are called; the rest is a difference
 MODES: Mapping[str, tuple[int, ...]] = {"2": (2,), "4": (4,), "6": (6,), "odd, 1 to 7": (1, 3, 5, 7)}
 #: the quadrature of the published numbers
 PUBLISHED_RULE = Rule("gh", 32)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """V_4 (T, P, P, P, P), K_1 and U_1 (T, P, P) of a part or a truncation of the theory."""
-
-    V4: np.ndarray
-    K1: np.ndarray
-    U1: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +106,12 @@ def markov_theory(exact: Exact) -> Part:
     return _part(expand(exact.network, 1, tol=exact.tol, memory_mb=exact.memory_mb, paths=source))
 
 
-def baseline(exact: Exact) -> dict[str, Closure]:
+def baseline(exact: Exact) -> dict[str, Part]:
     """The closures at the converged expectations."""
     return closures(exact.network, exact.law)
 
 
-def fixed_rule(request: Request, function: Activation, kernel: np.ndarray | None = None) -> Closure:
+def fixed_rule(request: Request, function: Activation, kernel: np.ndarray | None = None) -> Part:
     """The published closure with the published quadrature, 32-point Gauss-Hermite.
 
     Derivatives are taken inside the expectation where the activation has them, as published, and by parts otherwise.

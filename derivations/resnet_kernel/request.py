@@ -77,7 +77,6 @@ def read_request(settings: Settings) -> Request:
         named = ", ".join("--" + key.replace("_", "-") for key in sorted(settings.given & {"inputs", "n_inputs", "input_scale"}))
         raise OptionError(f"--kernel gives K^0 as it is, so {named} has no effect: give one or the other")
     inputs = _inputs(settings)
-    _check_memory(inputs.count, settings["depth"], settings["memory_mb"])
     for label, variance in zip(inputs.labels, np.diag(inputs.kernel)):
         function.require_square_integrable(float(variance), f"layer 0, {label}")
     rule = parse_rule(settings["quadrature"])

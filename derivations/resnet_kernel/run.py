@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +11,19 @@ import numpy as np
 from derivations.resnet_kernel.request import Request, read_request
 from derivations.resnet_kernel.steps import steps
 from derivations.resnet_kernel.theory import Continuous, Theory, continuous_depth, solve
-from symtensor.derivation.hierarchy_report import hierarchy_document
+from symtensor.derivation.hierarchy_output import largest_condition, simulation_warnings, timed, write_hierarchy
 from symtensor.derivation.hierarchy_run import HierarchyRun
 from symtensor.derivation.hierarchy_tables import terminal_table
 from symtensor.derivation.model import Derivation, run_checks
 from symtensor.derivation.output import prepare_output
 from symtensor.derivation.provenance import library_versions
-from symtensor.derivation.results import RESULTS_NAME, Labelled, flatten, write_netcdf, write_summary, write_text
+from symtensor.derivation.results import RESULTS_NAME, Labelled
 from symtensor.derivation.settings import RunContext, RunResult, Settings
 
 if TYPE_CHECKING:
     from symtensor.numerics.simulation import SimulationResult
 
-__all__ = ["run_derivation"]
+__all__ = ["run_derivation", "simulated"]
 
 _AXES = {1: ("depth",), 3: ("depth", "a", "b"), 5: ("depth", "a", "b", "c", "d")}
 _MEANING = {
@@ -37,8 +35,6 @@ _MEANING = {
     "V4_source": "increment of V_4 over one layer made by the noise", "V4_transport": "increment of V_4 carried by the mean",
     "S1": "n (E S - E[sigma sigma])", "U1": "S_1 - J K_1",
 }  # fmt: skip
-#: estimates of the summary; the labelled file holds all
-_ESTIMATES = ("K", "V4", "K1", "S1", "U1")
 
 
 def run_derivation(derivation: Derivation, settings: Settings, context: RunContext) -> RunResult:
@@ -48,46 +44,40 @@ def run_derivation(derivation: Derivation, settings: Settings, context: RunConte
     folder = prepare_output(Path(settings["out"]), request.parameters(settings), settings["resume"])
     if folder.note:
         context.note(folder.note)
-    with _timed(timings, "theory"), context.progress("theory"):
+    with timed(timings, "theory"), context.progress("theory"):
         theory = solve(request)
     t = request.dt * np.arange(request.depth + 1)
-    with _timed(timings, "continuous depth"), context.progress("continuous depth"):
+    with timed(timings, "continuous depth"), context.progress("continuous depth"):
         ode = continuous_depth(request, theory.module, t)
     simulation = None
     if request.samples:
-        with _timed(timings, "simulation"), context.progress("simulating") as progress:
-            simulation = _simulate(request, theory, folder.path, progress)
-    with _timed(timings, "derivation checks"):
+        with timed(timings, "simulation"), context.progress("simulating") as progress:
+            simulation = simulated(request, theory, folder.path, progress)
+    with timed(timings, "derivation checks"):
         derived = steps()
         checks = run_checks(derived)
     run = HierarchyRun(
         derivation=derivation, steps=derived, checks=checks, parameters=_shown(request, settings),
         inputs=request.inputs.provenance, labels=request.inputs.labels, t=t,
         theory=_theory(theory, t), theory_ode=_ode(ode, t), simulation=simulation,
-        residual=_residual(request, theory, simulation), condition=_condition(theory["K0"]),
+        residual=_residual(request, theory, simulation), condition=largest_condition(theory["K0"]),
         quadrature=_quadrature(request, theory),
         warnings=_warnings(request, theory, ode, simulation, checks), module_source=theory.module.source,
         versions=library_versions(), timings=timings, command=context.command,
         files=(("summary.json", "all numbers, for programs"), (RESULTS_NAME, "all arrays with named axes"),
                ("resnet_kernel.py", "the generated module")),
     )  # fmt: skip
-    with _timed(timings, "report"):
-        _write(folder.path, run, theory)
+    with timed(timings, "report"):
+        write_hierarchy(folder.path, run, "resnet_kernel.py", _labelled)
     _tell(context, run, folder.path)
     return RunResult(output=folder.path, value=run)
-
-
-@contextmanager
-def _timed(timings: dict[str, float], name: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    timings[name] = time.perf_counter() - start
 
 
 # -- simulation ------------------------------------------------------------------------------------------------------
 
 
-def _simulate(request: Request, theory: Theory, folder: Path, progress: Any) -> SimulationResult:
+def simulated(request: Request, theory: Theory, folder: Path, progress: Any) -> SimulationResult:
+    """The ensemble of the request, beside free networks with the converged order n^0; its state is kept in `folder`."""
     from symtensor.numerics.simulation import Ensemble, LeadingOrder, simulate
 
     ensemble = Ensemble(request.activation, request.c_w, request.c_b, request.alpha, request.dt, request.depth, request.width)
@@ -133,14 +123,6 @@ def _ode(ode: Continuous, t: np.ndarray) -> dict[str, Labelled] | None:
     return {name: _labelled(name, values) for name, values in {"t": t, **ode.arrays}.items()}
 
 
-def _condition(K0: np.ndarray) -> float:
-    """Largest condition number of K_0 over depth (infinite where it is singular)."""
-    eigenvalues = np.linalg.eigvalsh(K0)
-    smallest, largest = eigenvalues[:, 0], eigenvalues[:, -1]
-    singular = smallest <= len(K0[0]) * np.finfo(float).eps * largest
-    return float(np.max(np.where(singular, np.inf, largest / np.where(singular, 1.0, smallest))))
-
-
 def _quadrature(request: Request, theory: Theory) -> dict[str, Any]:
     choice = theory.choice
     error = max(choice.error, _near_singular_error(request, theory)[1])
@@ -154,14 +136,9 @@ def _warnings(
     request: Request, theory: Theory, ode: Continuous, simulation: SimulationResult | None, checks: tuple
 ) -> tuple[str, ...]:
     found = list(theory.notes)
-    found += [f"check failed: {result.check.name} ({result.outcome.detail})" for result in checks if not result.outcome.passed]
     found += [ode.failure] if ode.failure else []
     found += _near_singular(request, theory)
-    if simulation is not None and np.nanmax(simulation.control_z) > 5:
-        found.append(
-            f"the control variates have mean {np.nanmax(simulation.control_z):.1f} standard errors from their exact value 0: "
-            "the order n^0 theory and the simulation disagree"
-        )
+    found += simulation_warnings(simulation, checks)
     return tuple(found)
 
 
@@ -191,46 +168,6 @@ def _near_singular(request: Request, theory: Theory) -> list[str]:
 def _shown(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of the report and the summary: every option, with what was made of it."""
     return {**request.parameters(settings), "n_inputs": request.inputs.count, "gamma": request.gamma}  # type: ignore[arg-type]
-
-
-def _estimates(simulation: SimulationResult) -> dict[str, dict[str, Labelled]]:
-    estimates = {name: getattr(simulation, name) for name in _ESTIMATES}
-    return {
-        name: {"mean": _labelled(name, estimate.mean), "se": _labelled(name, estimate.se)} for name, estimate in estimates.items()
-    }
-
-
-def _gains(simulation: SimulationResult) -> dict[str, Any]:
-    """By depth: variance without over variance with control variates, median over components."""
-    return {name: np.median(gain.reshape(len(gain), -1), axis=1) for name, gain in simulation.gain.items()}
-
-
-def _write(folder: Path, run: HierarchyRun, theory: Theory) -> None:
-    simulation = None if run.simulation is None else _estimates(run.simulation)
-    z = {name: _labelled(name, comparison.z) for name, comparison in run.comparisons().items()}
-    summary = {
-        "derivation": run.derivation.name,
-        "parameters": dict(run.parameters),
-        "inputs": run.inputs,
-        "theory": dict(run.theory),
-        "theory_ode": None if run.theory_ode is None else dict(run.theory_ode),
-        "simulation": simulation,
-        "z": z or None,
-        "variance_gain": None if run.simulation is None else _gains(run.simulation),
-        "quadrature": dict(run.quadrature),
-        "condition": run.condition,
-        "checks": {f"{result.step}. {result.check.name}": result.outcome.passed for result in run.checks or ()},
-        "warnings": list(run.warnings),
-        "versions": dict(run.versions),
-        "timings": dict(run.timings),
-        "command": run.command,
-    }
-    write_text(folder / "resnet_kernel.py", theory.module.source)
-    arrays = flatten({key: value for key, value in summary.items() if key in ("theory", "theory_ode", "simulation", "z")
-                      and value is not None})  # fmt: skip
-    write_netcdf(folder / RESULTS_NAME, arrays, {"derivation": run.derivation.name, "command": run.command})
-    write_summary(folder / "summary.json", summary)
-    write_text(folder / "report.html", hierarchy_document(run).html())
 
 
 def _tell(context: RunContext, run: HierarchyRun, folder: Path) -> None:

@@ -165,7 +165,7 @@ def _slope_table(slopes: Mapping[tuple[Fraction, str], Any], scans: Mapping[Frac
         factor = 2 if metric == "mse" else 1
         lead = factor * (2 * alpha - 1)
         bounds = {name: factor * (alpha - rate) for name, rate in (("m = n", Fraction(1)), ("m = n^(2/3)", Fraction(2, 3)))}
-        within = slope.low <= float(bounds["m = n"]) or slope.value <= float(bounds["m = n"])
+        within = slope.low <= float(bounds["m = n"])
         rows.append((
             str(alpha), metric.upper(), f"{slope.value:.3f} [{slope.low:.3f}, {slope.high:.3f}]", f"{slope.curvature:.2f}",
             *(f"{float(value):.2f}" for value in bounds.values()), f"{float(lead):.2f}",

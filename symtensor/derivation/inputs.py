@@ -57,6 +57,7 @@ def load_kernel(text: str | np.ndarray, check: CountCheck | None = None) -> Inpu
         return Inputs(kernel, _labels("row", len(kernel)), f"kernel given as an array ({len(kernel)} x {len(kernel)})")
     number = _as_number(text)
     if number is not None:
+        (check or _accept)(1)
         kernel = validate_kernel(np.array([[number]]), "--kernel")
         return Inputs(kernel, ("the input",), f"kernel given as the number {text.strip()}")
     path = Path(text)

@@ -19,7 +19,7 @@ from derivations.resnet_kernel.theory import solve
 from symtensor.activation import activation
 from symtensor.derivation.settings import Settings
 from symtensor.fields.layered import LayeredNetwork, expand
-from symtensor.fields.layered.vertices import PathValues
+from symtensor.numerics.path import PathArray
 from symtensor.numerics.rules import Rule
 
 PAPER: dict[str, Any] = {"c_w": 2, "c_b": 0, "alpha": 1, "dt": 0.0025, "kernel": 2.0}
@@ -137,9 +137,9 @@ class _Corrupted(Paths):
 
     pattern: tuple[int, ...] = ()
 
-    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathValues:
+    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathArray:
         values = super().cumulants(pattern, later_only)
-        return PathValues(1.1 * values.values, values.error) if pattern == self.pattern else values
+        return PathArray(1.1 * values.values, values.error) if pattern == self.pattern else values
 
 
 @pytest.mark.parametrize("pattern", [(2,), (0, 1), (0, 0)])

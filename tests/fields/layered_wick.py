@@ -14,7 +14,7 @@ from math import factorial, prod
 import numpy as np
 
 from symtensor.fields.layered import LayeredNetwork
-from symtensor.fields.layered.vertices import PathValues
+from symtensor.numerics.path import PathArray
 
 
 def partitions(items: tuple[int, ...]) -> list[list[list[int]]]:
@@ -42,7 +42,7 @@ class WickPaths:
         self.means = np.array(means)
         self.moment = lru_cache(maxsize=None)(self._moment)
         self.derivative = lru_cache(maxsize=None)(self._derivative)
-        self.kept: dict[tuple[int, ...], PathValues] = {}
+        self.kept: dict[tuple[int, ...], PathArray] = {}
 
     def leading(self) -> tuple[np.ndarray, np.ndarray, float]:
         return np.array(self.kernel[:-1]).reshape(-1, 1, 1), self.means, 0.0
@@ -101,7 +101,7 @@ class WickPaths:
                 total += sign * prod(self.derivative(times, p, part) for p, part in zip(powers, parts))
         return total
 
-    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathValues:
+    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathArray:
         if pattern not in self.kept:
             layers, count, q = self.network.depth + 1, len(self.powers), len(pattern)
             values = np.zeros((layers, count) * q)
@@ -109,5 +109,5 @@ class WickPaths:
                 for components in product(range(count), repeat=q):
                     place = tuple(x for pair in zip(legs, components) for x in pair)
                     values[place] = self.cumulant(legs, components, pattern)
-            self.kept[pattern] = PathValues(values.reshape(*values.shape, *[1] * sum(pattern)), 0.0)
+            self.kept[pattern] = PathArray(values.reshape(*values.shape, *[1] * sum(pattern)), 0.0)
         return self.kept[pattern]

@@ -12,7 +12,7 @@ import sympy as sp
 from symtensor.fields.layered import Branch, LayeredExpansion, LayeredNetwork, cumulant_terms, expand
 from symtensor.fields.layered.expansion import arrays_of, evaluate
 from symtensor.fields.layered.program import Output, Program
-from symtensor.fields.layered.vertices import PathValues
+from symtensor.numerics.path import PathArray
 
 
 class RandomPaths:
@@ -35,9 +35,9 @@ class RandomPaths:
         layers, components, _ = self.shape
         return np.ones((layers, 2, 2)), np.ones((layers, components)), 0.0
 
-    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathValues:
+    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathArray:
         assert later_only == (pattern == (0, 1))  # what order 1/n needs
-        return PathValues(self.found[pattern], 0.0)
+        return PathArray(self.found[pattern], 0.0)
 
 
 @cache

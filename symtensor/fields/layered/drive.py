@@ -116,10 +116,10 @@ class Drive:
     def __call__(self, means: np.ndarray) -> np.ndarray:
         """Sigma, shape (P, P), at the components `means`, shape (B x pairs,)."""
         given = np.asarray(means, float).reshape(self.branches, -1)
-        averages = self._averages(given[None])[0]
-        bias = self._bias(averages, ())
+        averages = self._averages(given[None])
+        (bias,) = self._bias(averages, ())
         if bias < 0 or (not np.isfinite(bias) and np.isfinite(averages).all()):
-            raise self._refused(averages, f"{bias:.6g}")
+            raise self._refused(averages[0], f"{bias:.6g}")
         packed = np.asarray(self.c_w) @ given + bias
         full = np.zeros((self.inputs, self.inputs))
         rows, columns = np.triu_indices(self.inputs)
@@ -137,7 +137,7 @@ class Drive:
         diagonal = np.array([float(a == b) / self.inputs for a, b in pairs(self.inputs)])
         result = np.zeros((len(means), count, *(self.branches, count) * order))
         for branches in product(range(self.branches), repeat=order):
-            values = np.array([self._bias(point, branches) for point in averages])
+            values = self._bias(averages, branches)
             weights = np.ones(())
             for _ in branches:
                 weights = np.multiply.outer(weights, diagonal)
@@ -153,11 +153,13 @@ class Drive:
         diagonal = [at for at, (a, b) in enumerate(pairs(self.inputs)) if a == b]
         return given[:, :, diagonal].mean(axis=2)
 
-    def _bias(self, averages: np.ndarray, branches: Sequence[int]) -> float:
-        """A derivative of the bias variance, as a number."""
+    def _bias(self, averages: np.ndarray, branches: Sequence[int]) -> np.ndarray:
+        """A derivative of the bias variance at each of the points `averages`, shape (L, B)."""
         symbols = bias_symbols(self.branches)
         derivative = sp.diff(self.bias, *(symbols[r] for r in branches)) if branches else self.bias
-        value = derivative.subs(dict(zip(symbols, map(float, averages))))  # type: ignore[union-attr]
+        return np.array([self._number(derivative.subs(dict(zip(symbols, map(float, at)))), at) for at in averages])  # type: ignore[union-attr]
+
+    def _number(self, value: Any, averages: np.ndarray) -> float:
         try:
             return float(value)
         except TypeError as error:

@@ -101,8 +101,8 @@ def _check(order: int, quantities: Sequence[str]) -> None:
         raise LayeredError(f"order={order!r}: the order in 1/n is an integer >= 1")
     if order > MOST_ORDER:
         raise LayeredError(
-            f"order={order}: numbers are done up to order {MOST_ORDER} in 1/n (the next one has 1144 diagrams of the "
-            "covariance alone, with joint cumulants at five times); cumulant_terms gives its diagrams and formulas"
+            f"order={order}: numbers are done up to order {MOST_ORDER} in 1/n; "
+            "cumulant_terms gives the diagrams and formulas of every order"
         )
     if isinstance(quantities, str) or not quantities or (unknown := [q for q in quantities if q not in QUANTITIES]):
         wrong = quantities if isinstance(quantities, str) or not quantities else unknown[0]

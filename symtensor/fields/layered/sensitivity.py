@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symtensor.fields.layered.vertices import PathSource, PathValues
+from symtensor.fields.layered.vertices import PathSource
+from symtensor.numerics.path import PathArray
 
 if TYPE_CHECKING:
     from symtensor.fields.layered.result import LayeredExpansion
@@ -24,12 +25,12 @@ class _Shifted:
         """As the source."""
         return self._source.leading()
 
-    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathValues:
+    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathArray:
         """As the source, moved for the chosen pattern (zeros stay zeros: causality and coinciding legs are exact)."""
         found = self._source.cumulants(pattern, later_only)
         if pattern != self._pattern:
             return found
-        return PathValues(np.where(found.values == 0, 0.0, found.values + found.error), found.error)
+        return PathArray(np.where(found.values == 0, 0.0, found.values + found.error), found.error)
 
 
 def relative_errors(expansion: LayeredExpansion) -> dict[str, float]:

@@ -9,7 +9,6 @@ The sum over all assignments of derivatives to legs, the only thing that counts,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,17 +16,9 @@ import numpy as np
 from symtensor.activation import Activation
 from symtensor.fields.layered.network import Functions, LayeredNetwork
 from symtensor.fields.layered.tensor_network import set_partitions
-from symtensor.numerics.path import PathLaw, leading_order, path_cumulants
+from symtensor.numerics.path import PathArray, PathLaw, leading_order, path_cumulants
 
-__all__ = ["NumericalPaths", "PathSource", "PathValues", "concentrated", "shared", "vertex_arrays"]
-
-
-@dataclass(frozen=True, slots=True)
-class PathValues:
-    """An array with the estimated absolute error of its worst entry."""
-
-    values: np.ndarray
-    error: float
+__all__ = ["NumericalPaths", "PathSource", "concentrated", "shared", "vertex_arrays"]
 
 
 class PathSource(Protocol):
@@ -37,7 +28,7 @@ class PathSource(Protocol):
         """Kernels (T, P, P), means (T, C), estimated error."""
         ...
 
-    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathValues:
+    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathArray:
         """The cumulant of len(pattern) legs with derivatives; see `symtensor.numerics.path.path_cumulants`."""
         ...
 
@@ -48,7 +39,7 @@ class NumericalPaths:
     def __init__(self, network: LayeredNetwork, functions: Functions, tol: float, memory_mb: float) -> None:
         self._network, self._functions, self._tol, self._memory = network, functions, tol, memory_mb
         self._leading: tuple[np.ndarray, np.ndarray, float] | None = None
-        self._found: dict[tuple[tuple[int, ...], bool], PathValues] = {}
+        self._found: dict[tuple[tuple[int, ...], bool], PathArray] = {}
 
     @property
     def _activations(self) -> tuple[Activation, ...]:
@@ -64,13 +55,14 @@ class NumericalPaths:
             self._leading = np.asarray(found.kernels), np.asarray(found.means), float(found.error)
         return self._leading
 
-    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathValues:
+    def cumulants(self, pattern: tuple[int, ...], later_only: bool = False) -> PathArray:
         """The cumulant of len(pattern) legs with derivatives."""
         key = pattern, later_only
         if key not in self._found:
             law = PathLaw(self.leading()[0], self._network.alpha)
-            found = path_cumulants(law, self._activations, pattern, tol=self._tol, later_only=later_only, memory_mb=self._memory)
-            self._found[key] = PathValues(np.asarray(found.values), float(found.error))
+            self._found[key] = path_cumulants(
+                law, self._activations, pattern, tol=self._tol, later_only=later_only, memory_mb=self._memory
+            )
         return self._found[key]
 
 

@@ -86,5 +86,4 @@ def path_cumulants(
             f"pattern {pattern} is done for one input only and the law has {law.inputs}; done for several are {done}: "
             f"take one input, or an order in 1/n that needs no more than two times (at most {LARGEST_ORDER} legs for one input)"
         )
-    found = several_input_cumulants(law, functions, pattern, tol=tol, modes=modes, later_only=later_only, memory_mb=memory_mb)
-    return PathArray(found.values, found.error)
+    return several_input_cumulants(law, functions, pattern, tol=tol, modes=modes, later_only=later_only, memory_mb=memory_mb)
